@@ -1,0 +1,58 @@
+// The backend "flex": the CPU of this process, device "cpu".
+#include <cstring>
+
+#include "backend/registry.h"
+#include "backends/flex/describe.h"
+#include "backends/flex/kernels.h"
+#include "backends/flex/memory.h"
+#include "backends/flex/small.h"
+#include "base/error.h"
+
+namespace fornax::flex {
+namespace {
+
+std::unique_ptr<Kernel> prepare_anchor(Op op, const Group& group) {
+  switch (info(op).family) {
+    case Family::reduce: return prepare_reduce(group);
+    case Family::contract: return prepare_matmul(group);
+    case Family::convolve:
+      return op == Op::pool_argmax ? prepare_pool(group) : prepare_convolve(group);
+    case Family::index: return prepare_index(group);
+    case Family::scan: return prepare_scan(group);
+    case Family::other:
+      return op == Op::cast ? prepare_pointwise(group) : prepare_generate(group);
+    default: fail(ErrorKind::internal, "flex: {} anchors no group", info(op).name);
+  }
+}
+
+class Flex : public Backend {
+ public:
+  std::string_view name() const override { return "flex"; }
+  std::vector<BackendDevice> devices(std::string&) override { return {{"cpu", describe_cpu()}}; }
+
+  Ref<Buffer> allocate(int device, size_t bytes) override { return allocate_buffer(device, bytes); }
+  MemoryUse memory(int) override { return memory_use(); }
+  void trim(int) override { trim_memory(); }
+  void write(Buffer& to, size_t offset, const void* from, size_t bytes) override {
+    std::memcpy(static_cast<char*>(to.data) + offset, from, bytes);
+  }
+  void read(void* to, const Buffer& from, size_t offset, size_t bytes) override {
+    std::memcpy(to, static_cast<const char*>(from.data) + offset, bytes);
+  }
+
+  std::unique_ptr<Prepared> prepare(int, const Group& group) override {
+    if (group.anchor < 0) return prepare_pointwise(group);
+    return prepare_anchor(group.graph.steps[size_t(group.anchor)].op, group);
+  }
+  void execute(const Prepared& prepared, std::span<const Argument> inputs,
+               std::span<const Argument> outputs) override {
+    static_cast<const Kernel&>(prepared).run(inputs, outputs);
+  }
+  void synchronize(int) override {}
+  SmallKernel small_kernel() override { return run_small; }
+};
+
+const Registered kFlex(0, []() -> std::unique_ptr<Backend> { return std::make_unique<Flex>(); });
+
+}  // namespace
+}  // namespace fornax::flex

@@ -1,0 +1,230 @@
+// convolve and convolve_input for floats; convolve.h explains the method.
+//
+// Per picture and group: fill the planes, then for a block of flat plane positions and a block of
+// the depth (channels times taps) run the tiles over panels of output channels, and copy what lies
+// inside the result out, rounded to its dtype.  Flat positions between two lines are computed and
+// dropped.
+#include "backends/flex/convolve.h"
+
+#include <algorithm>
+
+#include "backends/flex/gemm.h"
+#include "backends/flex/gemm_pack.h"
+#include "backends/flex/gemm_tiles.h"
+#include "backends/flex/pool.h"
+#include "base/error.h"
+
+namespace fornax::flex {
+namespace {
+
+constexpr int64_t kDepthBlock = 384;
+
+// What is computed for one pair of axis passes.
+struct Pass {
+  const AxisPass* rows;
+  const AxisPass* columns;
+  std::vector<int64_t> shifts;   // per tap: offset in the planes of a channel
+  std::vector<int64_t> kernels;  // per tap: offset in the weights
+  int64_t depth = 0;             // channels times taps
+};
+
+template <class T>
+class Convolution : public Kernel {
+ public:
+  explicit Convolution(AnchorPlan plan)
+      : plan_(std::move(plan)), sizes_(convolve_sizes(plan_)), adjoint_(plan_.op != Op::convolve),
+        planes_(adjoint_ ? adjoint_axis(sizes_.window, 0, sizes_.result[0])
+                         : window_axis(sizes_.window, 0, sizes_.picture[0]),
+                adjoint_ ? adjoint_axis(sizes_.window, 1, sizes_.result[1])
+                         : window_axis(sizes_.window, 1, sizes_.picture[1])),
+        channels_(adjoint_ ? sizes_.outputs : sizes_.inputs),
+        results_(adjoint_ ? sizes_.inputs : sizes_.outputs),
+        panels_((results_ + tile_table<T>().rows - 1) / tile_table<T>().rows) {
+    const int64_t* weight = plan_.inputs[1].layout.strides;
+    for (const AxisPass& rows : planes_.rows.passes) {
+      for (const AxisPass& columns : planes_.columns.passes) {
+        Pass pass{&rows, &columns, {}, {}, 0};
+        for (const AxisTap& r : rows.taps) {
+          for (const AxisTap& c : columns.taps) {
+            pass.shifts.push_back(planes_.offset(r, c));
+            pass.kernels.push_back(r.kernel * weight[2] + c.kernel * weight[3]);
+          }
+        }
+        pass.depth = channels_ * int64_t(pass.shifts.size());
+        passes_.push_back(std::move(pass));
+      }
+    }
+  }
+
+  void run(std::span<const Argument> inputs, std::span<const Argument> outputs) const override {
+    if (plan_.result.shape.element_count() == 0) return;
+    const InputView source(plan_, 0, inputs), weight(plan_, 1, inputs);
+    const int64_t per_group = results_ * channels_ * sizes_.window.size[0] * sizes_.window.size[1];
+    Workspace packed(size_t(per_group * sizes_.groups) * sizeof(T));
+    parallel(sizes_.groups, grain_for(per_group * 4), [&](int64_t begin, int64_t end) {
+      for (int64_t g = begin; g < end; g++) pack_weights(weight, g, packed.as<T>() + g * per_group);
+    });
+    std::byte* result = static_cast<std::byte*>(outputs[0].buffer->data) +
+                        outputs[0].offset * int64_t(size_of(plan_.result.dtype));
+    const int64_t pictures = sizes_.images * sizes_.groups;
+    const auto some = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        run_picture(source, i / sizes_.groups, i % sizes_.groups,
+                    packed.as<T>() + i % sizes_.groups * per_group, result);
+      }
+    };
+    // Few pictures share the threads inside each of them.
+    if (pictures < 2 * thread_count()) return some(0, pictures);
+    parallel(pictures, grain_for(per_group * sizes_.result[0] * sizes_.result[1]), some);
+  }
+
+ private:
+  int64_t panel_row(int64_t panel) const { return panel * results_ / panels_; }
+
+  // Per pass and depth block: the panels of the tiles.
+  void pack_weights(const InputView& weight, int64_t group, T* to) const {
+    const int64_t result_stride = weight.strides[adjoint_ ? 1 : 0];
+    const int64_t channel_stride = weight.strides[adjoint_ ? 0 : 1];
+    const int64_t first = group * sizes_.outputs * weight.strides[0];
+    with_float_type(weight.type.dtype, [&](auto type) {
+      const auto* data = static_cast<decltype(type)>(weight.data) + first;
+      for (const Pass& pass : passes_) {
+        const int64_t taps = int64_t(pass.kernels.size());
+        for (int64_t p0 = 0; p0 < pass.depth; p0 += kDepthBlock) {
+          const int64_t depth = std::min(kDepthBlock, pass.depth - p0);
+          for (int64_t panel = 0; panel < panels_; panel++) {
+            const int64_t row = panel_row(panel), rows = panel_row(panel + 1) - row;
+            for (int64_t p = p0; p < p0 + depth; p++) {
+              const auto* from = data + p / taps * channel_stride +
+                                 pass.kernels[size_t(p % taps)] + row * result_stride;
+              for (int64_t i = 0; i < rows; i++) *to++ = widen<T>(from[i * result_stride]);
+            }
+          }
+        }
+      }
+    });
+  }
+
+  void run_picture(const InputView& source, int64_t image, int64_t group, const T* weights,
+                   std::byte* result) const {
+    const int64_t per_channel = planes_.per_channel();
+    Workspace planes(size_t(channels_ * per_channel + kPlaneSlack) * sizeof(T));
+    std::fill_n(planes.as<T>() + channels_ * per_channel, kPlaneSlack, T(0));
+    parallel(channels_, grain_for(per_channel * 4), [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; c++) {
+        const int64_t position =
+            image * source.strides[0] + (group * channels_ + c) * source.strides[1];
+        fill_planes(planes_, source.type.dtype, element_at(source, position), source.strides[2],
+                    source.strides[3], planes.as<T>() + c * per_channel);
+      }
+    });
+    const Shape& shape = plan_.result.shape;
+    const int64_t plane = shape[2] * shape[3];
+    std::byte* to = result + (image * shape[1] + group * results_) * plane *
+                                 int64_t(size_of(plan_.result.dtype));
+    for (const Pass& pass : passes_) {
+      run_pass(pass, planes.as<T>(), weights, to);
+      weights += results_ * pass.depth;
+    }
+  }
+
+  // Columns per block: the block's results stay in the second-level cache, and one panel alone can
+  // use wide tiles.
+  int64_t block_columns(int64_t tile_columns) const {
+    const int64_t wanted = std::clamp<int64_t>(16384 / results_, 2 * tile_columns, 512);
+    return (wanted + tile_columns - 1) / tile_columns * tile_columns;
+  }
+
+  void run_pass(const Pass& pass, const T* planes, const T* weights, std::byte* to) const {
+    const TileTable<T>& tiles = tile_table<T>();
+    const int64_t tile_columns =
+        panels_ == 1 ? tiles.wide_columns[results_] : int64_t(tiles.columns);
+    const int64_t block = block_columns(tile_columns);
+    const int64_t positions = (pass.rows->count - 1) * planes_.pitch + pass.columns->count;
+    const int64_t blocks = (positions + block - 1) / block;
+    parallel(blocks, grain_for(block * results_ * pass.depth), [&](int64_t begin, int64_t end) {
+      Workspace sums(size_t(results_ * block) * sizeof(T));
+      for (int64_t b = begin; b < end; b++) {
+        const int64_t first = b * block, count = std::min(block, positions - first);
+        const int64_t columns = (count + tile_columns - 1) / tile_columns * tile_columns;
+        if (pass.depth == 0) std::fill_n(sums.as<T>(), results_ * block, T(0));
+        for (int64_t p = 0; p < pass.depth; p += kDepthBlock) {
+          const int64_t depth = std::min(kDepthBlock, pass.depth - p);
+          add_block(pass, planes + first, p, depth, weights + p * results_,
+                    panels_ == 1 ? columns : tile_columns, columns, sums.as<T>(), block);
+        }
+        copy_out(pass, first, count, sums.as<T>(), block, to);
+      }
+    });
+  }
+
+  // Runs the tiles over `columns` plane positions, `strip` at a time.
+  void add_block(const Pass& pass, const T* planes, int64_t p0, int64_t depth, const T* weights,
+                 int64_t strip, int64_t columns, T* sums, int64_t sums_row) const {
+    const TileTable<T>& tiles = tile_table<T>();
+    const int64_t taps = int64_t(pass.shifts.size()), per_channel = planes_.per_channel();
+    int64_t offsets[kDepthBlock];
+    int64_t channel = p0 / taps, tap = p0 % taps;
+    for (int64_t p = 0; p < depth; p++) {
+      offsets[p] = channel * per_channel + pass.shifts[size_t(tap)];
+      if (++tap == taps) tap = 0, channel++;
+    }
+    for (int64_t column = 0; column < columns; column += strip) {
+      for (int64_t panel = 0; panel < panels_; panel++) {
+        const int64_t row = panel_row(panel), rows = panel_row(panel + 1) - row;
+        const TileCall<T> call{.depth = depth, .a = weights + row * depth, .b = planes + column,
+                               .offsets = offsets, .c = sums + row * sums_row + column,
+                               .c_row = sums_row, .columns = strip, .accumulate = p0 > 0};
+        (panels_ == 1 ? tiles.wide : tiles.packed)[rows](call);
+      }
+    }
+  }
+
+  // Flat positions [first, first + count) of the planes to where they belong in the result.
+  void copy_out(const Pass& pass, int64_t first, int64_t count, const T* sums, int64_t sums_row,
+                std::byte* result) const {
+    const int64_t width = plan_.result.shape[3], plane = plan_.result.shape[2] * width;
+    const AxisPass &rows = *pass.rows, &columns = *pass.columns;
+    with_float_type(plan_.result.dtype, [&](auto type) {
+      using S = std::remove_const_t<std::remove_pointer_t<decltype(type)>>;
+      for (int64_t m = 0; m < results_; m++) {
+        const T* from = sums + m * sums_row - first;
+        S* to = reinterpret_cast<S*>(result) + m * plane + columns.first;
+        for (int64_t t = first / planes_.pitch; t < rows.count; t++) {
+          const int64_t line = t * planes_.pitch;
+          if (line >= first + count) break;
+          const int64_t begin = std::max(first, line) - line;
+          const int64_t end = std::min(first + count, line + columns.count) - line;
+          S* out = to + (rows.first + t * rows.step) * width;
+          if (columns.step == 1) {
+            for (int64_t u = begin; u < end; u++) out[u] = narrow<S>(from[line + u]);
+          } else {
+            for (int64_t u = begin; u < end; u++) out[u * columns.step] = narrow<S>(from[line + u]);
+          }
+        }
+      }
+    });
+  }
+
+  AnchorPlan plan_;
+  ConvolveSizes sizes_;
+  bool adjoint_;
+  Planes planes_;
+  int64_t channels_, results_, panels_;  // per group: read, written, and panels of those
+  std::vector<Pass> passes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_convolve(const Group& group) {
+  AnchorPlan plan = plan_of(group);
+  FORNAX_CHECK(info(plan.op).family == Family::convolve && plan.inputs.size() == 2);
+  if (!is_floating(plan.result.dtype)) return prepare_convolve_whole(std::move(plan));
+  if (plan.op == Op::convolve_weight) return prepare_convolve_weight(std::move(plan));
+  if (plan.result.dtype == DType::f64) {
+    return std::make_unique<Convolution<double>>(std::move(plan));
+  }
+  return std::make_unique<Convolution<float>>(std::move(plan));
+}
+
+}  // namespace fornax::flex

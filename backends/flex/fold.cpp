@@ -1,0 +1,160 @@
+// Folds of contiguous elements and of rows.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/flex/fold.cpp"
+#include "backends/flex/targets.h"
+#include <hwy/foreach_target.h>
+
+#include "backends/flex/fold.h"
+#include "backends/flex/number.inl"
+
+HWY_BEFORE_NAMESPACE();
+namespace fornax::flex {
+namespace HWY_NAMESPACE {
+
+struct Sum {
+  template <class T>
+  static constexpr T kIdentity = T(0);
+  template <class N>
+  static HWY_INLINE N apply(N a, N b) {
+    return a + b;
+  }
+};
+struct Product {
+  template <class T>
+  static constexpr T kIdentity = T(1);
+  template <class N>
+  static HWY_INLINE N apply(N a, N b) {
+    return a * b;
+  }
+};
+struct Largest {
+  template <class T>
+  static constexpr T kIdentity = std::numeric_limits<T>::has_infinity
+                                     ? -std::numeric_limits<T>::infinity()
+                                     : std::numeric_limits<T>::lowest();
+  template <class N>
+  static HWY_INLINE N apply(N a, N b) {
+    return maximum(a, b);
+  }
+};
+struct Smallest {
+  template <class T>
+  static constexpr T kIdentity = std::numeric_limits<T>::has_infinity
+                                     ? std::numeric_limits<T>::infinity()
+                                     : std::numeric_limits<T>::max();
+  template <class N>
+  static HWY_INLINE N apply(N a, N b) {
+    return minimum(a, b);
+  }
+};
+
+// Halves a vector until one lane is left.
+template <class F, class T>
+HWY_INLINE T fold_lanes(Num<T> x) {
+  alignas(kMaxVector) T lanes[2 * kMaxVector / sizeof(T)] = {};
+  for (size_t half = hn::Lanes(Tag<T>()) / 2; half > 0; half /= 2) {
+    hn::Store(x.v, Tag<T>(), lanes);
+    x = F::apply(x, Num<T>(hn::LoadU(Tag<T>(), lanes + half)));
+  }
+  return hn::GetLane(x.v);
+}
+
+template <class F, class T>
+T fold_block(const T* x, int64_t count) {
+  const Tag<T> d;
+  const auto lanes = int64_t(hn::Lanes(d));
+  const Num<T> identity = splat(F::template kIdentity<T>);
+  Num<T> a[8] = {identity, identity, identity, identity, identity, identity, identity, identity};
+  int64_t i = 0;
+  for (; i + 8 * lanes <= count; i += 8 * lanes) {
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; k++) a[k] = F::apply(a[k], Num<T>(hn::LoadU(d, x + i + k * lanes)));
+  }
+  int k = 0;
+  for (; i + lanes <= count; i += lanes, k++) a[k] = F::apply(a[k], Num<T>(hn::LoadU(d, x + i)));
+  if (i < count) {
+    const auto mask = hn::FirstN(d, size_t(count - i));
+    const Num<T> rest(hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x + i), identity.v));
+    a[k] = F::apply(a[k], rest);
+  }
+  for (int half = 4; half > 0; half /= 2) {
+    for (int j = 0; j < half; j++) a[j] = F::apply(a[j], a[j + half]);
+  }
+  return fold_lanes<F>(a[0]);
+}
+
+template <class F, class T, class Load>
+HWY_INLINE Num<T> fold_eight(Load load) {
+  const Num<T> a = F::apply(load(0), load(1)), b = F::apply(load(2), load(3));
+  const Num<T> c = F::apply(load(4), load(5)), e = F::apply(load(6), load(7));
+  return F::apply(F::apply(a, b), F::apply(c, e));
+}
+
+template <class F, class T>
+void fold_rows(const T* const* rows, int n, int64_t width, T* result) {
+  const Tag<T> d;
+  const auto lanes = int64_t(hn::Lanes(d));
+  for (int64_t i = 0; i < width; i += lanes) {
+    const bool whole = i + lanes <= width;
+    const auto mask = hn::FirstN(d, size_t(whole ? lanes : width - i));
+    const auto load = [&](int r) HWY_ATTR {
+      return Num<T>(whole ? hn::LoadU(d, rows[r] + i) : hn::MaskedLoad(mask, d, rows[r] + i));
+    };
+    Num<T> all = load(0);
+    if (n == kRowsAtOnce) {
+      all = fold_eight<F, T>(load);
+    } else {
+      for (int r = 1; r < n; r++) all = F::apply(all, load(r));
+    }
+    if (whole) {
+      hn::StoreU(all.v, d, result + i);
+    } else {
+      hn::BlendedStore(all.v, mask, d, result + i);
+    }
+  }
+}
+
+template <class T>
+Folds<T> find_folds(Fold fold) {
+  switch (fold) {
+    case Fold::sum: return {fold_block<Sum, T>, fold_rows<Sum, T>};
+    case Fold::prod: return {fold_block<Product, T>, fold_rows<Product, T>};
+    case Fold::max: return {fold_block<Largest, T>, fold_rows<Largest, T>};
+    default: return {fold_block<Smallest, T>, fold_rows<Smallest, T>};
+  }
+}
+Folds<float> find_f32(Fold fold) { return find_folds<float>(fold); }
+Folds<double> find_f64(Fold fold) { return find_folds<double>(fold); }
+Folds<int64_t> find_i64(Fold fold) { return find_folds<int64_t>(fold); }
+Folds<uint64_t> find_u64(Fold fold) { return find_folds<uint64_t>(fold); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fornax::flex
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fornax::flex {
+
+HWY_EXPORT(find_f32);
+HWY_EXPORT(find_f64);
+HWY_EXPORT(find_i64);
+HWY_EXPORT(find_u64);
+template <>
+Folds<float> folds<float>(Fold fold) {
+  return HWY_DYNAMIC_DISPATCH(find_f32)(fold);
+}
+template <>
+Folds<double> folds<double>(Fold fold) {
+  return HWY_DYNAMIC_DISPATCH(find_f64)(fold);
+}
+template <>
+Folds<int64_t> folds<int64_t>(Fold fold) {
+  return HWY_DYNAMIC_DISPATCH(find_i64)(fold);
+}
+template <>
+Folds<uint64_t> folds<uint64_t>(Fold fold) {
+  return HWY_DYNAMIC_DISPATCH(find_u64)(fold);
+}
+
+}  // namespace fornax::flex
+#endif

@@ -1,0 +1,23 @@
+// The loops of reductions, per instruction set.  Their order of operations depends on counts alone, so
+// that a result does not depend on threads, strides or fusion.  Pure, any thread.
+#pragma once
+#include <cstdint>
+
+namespace fornax::flex {
+
+enum class Fold : uint8_t { sum, prod, max, min };
+
+// T is float, double, int64_t or uint64_t.
+template <class T>
+struct Folds {
+  // All of x[0, count); the fold's identity where count is 0.
+  T (*block)(const T* x, int64_t count);
+  // result[k] of rows[0][k] ... rows[n - 1][k], n from 1 to 8; result may be one of the rows.
+  void (*rows)(const T* const* rows, int n, int64_t width, T* result);
+};
+template <class T>
+Folds<T> folds(Fold fold);
+
+inline constexpr int kRowsAtOnce = 8;
+
+}  // namespace fornax::flex

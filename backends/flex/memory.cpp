@@ -1,0 +1,182 @@
+#include "backends/flex/memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <bit>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <vector>
+
+#include "base/blocks.h"
+#include "base/error.h"
+
+namespace fornax::flex {
+namespace {
+
+constexpr size_t kHeader = 64;                        // a Buffer, padded so that data is aligned
+constexpr size_t kHuge = size_t(2) << 20;             // from here on in huge pages
+constexpr size_t kMapped = size_t(128) << 10;         // from here on straight from the system
+static_assert(sizeof(Buffer) <= kHeader);
+
+// Outlives every buffer, also those in static objects.
+struct Store {
+  std::mutex mutex;
+  std::unordered_map<size_t, std::vector<void*>> free;  // by size class
+  std::atomic<size_t> in_use{0}, reserved{0}, peak{0};
+};
+Store& store() {
+  static Store* made = new Store;
+  return *made;
+}
+
+size_t physical_memory() {
+  static const size_t bytes = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGE_SIZE));
+  return bytes;
+}
+
+void count_use(size_t bytes) {
+  Store& s = store();
+  const size_t now = s.in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  size_t peak = s.peak.load(std::memory_order_relaxed);
+  while (now > peak && !s.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+}
+void count_release(size_t bytes) { store().in_use.fetch_sub(bytes, std::memory_order_relaxed); }
+
+// Memory aligned to 2 MiB: more is mapped, and both ends given back.
+void* map_huge(size_t bytes) {
+  char* mapped = static_cast<char*>(mmap(nullptr, bytes + kHuge, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (mapped == MAP_FAILED) return nullptr;
+  const size_t before = (kHuge - reinterpret_cast<uintptr_t>(mapped) % kHuge) % kHuge;
+  if (before > 0) munmap(mapped, before);
+  if (before < kHuge) munmap(mapped + before + bytes, kHuge - before);
+  madvise(mapped + before, bytes, MADV_HUGEPAGE);
+  return mapped + before;
+}
+
+void* take_from_system(size_t bytes) {
+  void* block = nullptr;
+  if (bytes >= kHuge) {
+    block = map_huge(bytes);
+  } else if (bytes >= kMapped) {
+    block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) block = nullptr;
+  } else {
+    block = ::operator new(bytes, std::align_val_t(64), std::nothrow);
+  }
+  if (block) store().reserved.fetch_add(bytes, std::memory_order_relaxed);
+  return block;
+}
+
+void give_to_system(void* block, size_t bytes) {
+  if (bytes >= kMapped) {
+    munmap(block, bytes);
+  } else {
+    ::operator delete(block, std::align_val_t(64));
+  }
+  store().reserved.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+[[noreturn]] void out_of_memory(size_t bytes) {
+  fail(ErrorKind::out_of_memory,
+       "cpu: no memory for {} bytes; {} are in use and the machine has {}; free tensors or use "
+       "smaller batches",
+       bytes, store().in_use.load(), physical_memory());
+}
+
+void* take_block(size_t bytes) {
+  Store& s = store();
+  {
+    std::lock_guard lock(s.mutex);
+    auto& blocks = s.free[bytes];
+    if (!blocks.empty()) {
+      void* block = blocks.back();
+      blocks.pop_back();
+      return block;
+    }
+  }
+  // Free blocks of other sizes must not push the process over what the machine has.
+  if (s.reserved.load(std::memory_order_relaxed) + bytes > physical_memory()) trim_memory();
+  void* block = take_from_system(bytes);
+  if (!block) {
+    trim_memory();
+    block = take_from_system(bytes);
+  }
+  return block;
+}
+
+void release_small(Buffer* buffer) {
+  const size_t bytes = buffer->bytes + kHeader;
+  count_release(buffer->bytes);
+  buffer->~Buffer();
+  free_block(buffer, bytes);
+}
+
+void release_large(Buffer* buffer) {
+  Store& s = store();
+  count_release(buffer->bytes);
+  {
+    std::lock_guard lock(s.mutex);
+    s.free[buffer->bytes].push_back(buffer->data);
+  }
+  buffer->~Buffer();
+  free_block(buffer, kHeader);
+}
+
+}  // namespace
+
+size_t size_class(size_t bytes) {
+  const size_t least = bytes < 64 ? 64 : bytes;
+  const size_t octave = std::bit_floor(least);
+  size_t step = octave / 8 < 64 ? 64 : octave / 8;
+  if (least >= kMapped && step < 4096) step = 4096;
+  return (least + step - 1) / step * step;
+}
+
+Ref<Buffer> allocate_buffer(int device, size_t bytes) {
+  if (bytes + kHeader <= kLargestBlock) {
+    const size_t usable = (bytes + 63) / 64 * 64;
+    auto* block = static_cast<char*>(allocate_block(kHeader + usable));
+    auto* buffer = new (block) Buffer;
+    buffer->device = device;
+    buffer->data = block + kHeader;
+    buffer->bytes = usable;
+    buffer->release = release_small;
+    count_use(usable);
+    return Ref<Buffer>::adopt(buffer);
+  }
+  if (bytes > physical_memory()) out_of_memory(bytes);
+  const size_t usable = size_class(bytes);
+  void* data = take_block(usable);
+  if (!data) out_of_memory(bytes);
+  auto* buffer = new (allocate_block(kHeader)) Buffer;
+  buffer->device = device;
+  buffer->data = data;
+  buffer->bytes = usable;
+  buffer->release = release_large;
+  count_use(usable);
+  return Ref<Buffer>::adopt(buffer);
+}
+
+MemoryUse memory_use() {
+  const Store& s = store();
+  const size_t in_use = s.in_use.load(std::memory_order_relaxed);
+  // Small blocks are not in `reserved`: they belong to base/blocks.h.
+  return {in_use, std::max(in_use, s.reserved.load(std::memory_order_relaxed)),
+          s.peak.load(std::memory_order_relaxed)};
+}
+
+void trim_memory() {
+  Store& s = store();
+  std::lock_guard lock(s.mutex);
+  for (auto& [bytes, blocks] : s.free) {
+    for (void* block : blocks) give_to_system(block, bytes);
+    blocks.clear();
+  }
+}
+
+}  // namespace fornax::flex

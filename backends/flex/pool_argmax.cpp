@@ -1,0 +1,92 @@
+// pool_argmax: where each window's first largest element lies in its plane; NaN is the largest.
+// A window that lies in the padding altogether gives 0.
+#include <algorithm>
+#include <limits>
+
+#include "backends/flex/gemm_pack.h"
+#include "backends/flex/index.h"
+#include "backends/flex/pool.h"
+#include "base/error.h"
+
+namespace fornax::flex {
+namespace {
+
+// Results t with 0 <= t * stride + place < length.
+struct Span {
+  int64_t begin, end;
+};
+Span inside(int64_t place, int64_t stride, int64_t length, int64_t count) {
+  const int64_t begin = place < 0 ? (-place + stride - 1) / stride : 0;
+  const int64_t room = length - 1 - place;
+  const int64_t end = room < 0 ? 0 : room / stride + 1;
+  return {std::min(begin, count), std::min(end, count)};
+}
+
+struct Pool : Kernel {
+  explicit Pool(AnchorPlan p) : plan(std::move(p)), window(plan.attributes) {
+    const Shape &x = plan.inputs[0].type.shape, &y = plan.result.shape;
+    rows = y[2], width = y[3], height = x[2], length = x[3];
+  }
+
+  void run(std::span<const Argument> inputs, std::span<const Argument> outputs) const override {
+    if (plan.result.shape.element_count() == 0) return;
+    const InputView x(plan, 0, inputs);
+    const int64_t channels = plan.result.shape[1], planes = plan.result.shape[0] * channels;
+    const int64_t work = rows * width * window.size[0] * window.size[1];
+    with_type(x.type.dtype, [&](auto type) {
+      using T = decltype(type);
+      using Order = std::conditional_t<std::is_class_v<T>, float, T>;
+      parallel(planes, 20000 / work + 1, [&](int64_t begin, int64_t end) {
+        Workspace memory(size_t(width) * sizeof(Order));
+        for (int64_t i = begin; i < end; i++) {
+          const T* plane = x.as<T>() + i / channels * x.strides[0] + i % channels * x.strides[1];
+          int64_t* to = data_of<int64_t>(outputs[0]) + i * rows * width;
+          for (int64_t row = 0; row < rows; row++) {
+            pool_row(plane, x.strides, row, memory.as<Order>(), to + row * width);
+          }
+        }
+      });
+    });
+  }
+
+  // One line of results, tap by tap in row-major order.  best holds the largest elements so far and
+  // to their places, -1 where there is none yet.
+  template <class T, class Order>
+  void pool_row(const T* plane, const int64_t* strides, int64_t row, Order* best,
+                int64_t* to) const {
+    std::fill_n(to, width, int64_t(-1));
+    std::fill_n(best, width, Order(0));
+    for (int64_t kh = 0; kh < window.size[0]; kh++) {
+      const int64_t ih = row * window.stride[0] + kh * window.dilation[0] - window.before[0];
+      if (ih < 0 || ih >= height) continue;
+      for (int64_t kw = 0; kw < window.size[1]; kw++) {
+        const int64_t place = kw * window.dilation[1] - window.before[1];
+        const Span span = inside(place, window.stride[1], length, width);
+        const T* from = plane + ih * strides[2] + place * strides[3];
+        const int64_t step = window.stride[1] * strides[3], flat = ih * length + place;
+        for (int64_t t = span.begin; t < span.end; t++) {
+          const Order value = widen<Order>(from[t * step]);
+          const bool larger = value > best[t] || (value != value && best[t] == best[t]);
+          const bool take = larger || to[t] < 0;
+          best[t] = take ? value : best[t];
+          to[t] = take ? flat + t * window.stride[1] : to[t];
+        }
+      }
+    }
+    for (int64_t t = 0; t < width; t++) to[t] = std::max(to[t], int64_t(0));
+  }
+
+  AnchorPlan plan;
+  Window2d window;
+  int64_t rows, width, height, length;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_pool(const Group& group) {
+  AnchorPlan plan = plan_of(group);
+  FORNAX_CHECK(plan.op == Op::pool_argmax && plan.inputs.size() == 1);
+  return std::make_unique<Pool>(std::move(plan));
+}
+
+}  // namespace fornax::flex

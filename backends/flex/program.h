@@ -1,0 +1,109 @@
+// Program: a pointwise graph compiled to the register pipeline, run on any stretch of its domain.
+//
+// The steps are split into segments of one lane width; values pass between segments, and inputs that
+// lie scattered in memory are gathered, in tiles that stay in the L1 cache.  A program is constant
+// once built and runs on several threads at once.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backends/flex/stages.h"
+
+namespace fornax::flex {
+
+// Where a stage's operand lies, known before the data is.
+struct Place {
+  enum class Kind : uint8_t {
+    input,     // index: which; its memory, or its tile
+    output,    // index: which
+    constant,  // index: which vector of the constants
+    slot,      // index: which spill slot
+    tile,      // index: which tile
+  };
+  Kind kind;
+  int index;
+  DType dtype;  // of the memory; of slots and constants, the lane
+};
+
+// A vector that is filled before the stages run.
+struct Constant {
+  int input;  // -1: the truth value true
+  bool wide;
+};
+
+struct Segment {
+  std::vector<Instruction> cached, streamed;  // streamed: stores past the caches, with prefetches
+};
+
+// An output that waits in a tile because segments after its own still read inputs it may overwrite.
+struct Delayed {
+  int tile, output;
+};
+
+struct Code {
+  std::vector<Place> places;  // an instruction's x and y index these
+  std::vector<Constant> constants;
+  std::vector<Segment> segments;
+  std::vector<Delayed> delayed;
+  int slots = 0, tiles = 0;
+  double cost = 0;  // nanoseconds per element, estimated, without memory
+};
+
+// How an input is read.
+enum class Reach : uint8_t {
+  constant,      // one element or number, everywhere
+  direct,        // its memory is walked element by element
+  row_constant,  // one element per row
+  gathered,      // copied to a tile first
+};
+
+// Requires: the first `reaches.size()` steps are inputs and all others pointwise or cast.
+Code compile(const Graph& graph, std::span<const Reach> reaches);
+
+enum class Stores : uint8_t { cached, streamed };
+
+class Program {
+ public:
+  // All steps have the shape `domain`; inputs broadcast to it.
+  Program(const Graph& graph, int inputs, const Shape& domain, std::span<const Layout> layouts);
+
+  // Computes elements [begin, end) of the domain in row-major order.  An output's pointer is where
+  // element 0 would lie.
+  void run(std::span<const Argument> inputs, std::span<char* const> outputs, int64_t begin,
+           int64_t end, Stores stores = Stores::cached) const;
+
+  // Estimated nanoseconds per element on one thread, memory traffic included.
+  double cost() const;
+  // Work is best cut at multiples of this many elements.
+  int64_t granule() const { return row_ > 0 ? row_ : 1024; }
+
+ private:
+  friend class Run;
+  struct Input {
+    DType dtype;
+    bool number;                     // comes as a scalar
+    Reach reach;
+    int tile = 0;                    // gathered: which
+    int64_t strides[kMaxRank] = {};  // of the collapsed axes
+  };
+
+  void collapse(const Shape& domain);
+  Reach reach_of(const Input& input) const;
+  int64_t offset_of(const Input& input, int64_t element) const;
+
+  std::vector<Input> inputs_;
+  std::vector<DType> outputs_;
+  int rank_ = 0;
+  int64_t sizes_[kMaxRank] = {};
+  int64_t row_ = 0;          // runs end where rows of this many elements do; 0: anywhere
+  int64_t longest_run_ = 0;  // elements
+  int gathered_ = 0;
+  Code code_;
+};
+
+// How an input of `type` and `layout` is walked as it broadcasts to `domain`: one stride per axis.
+void broadcast_strides(const Type& type, const Layout& layout, const Shape& domain,
+                       int64_t (&strides)[kMaxRank]);
+
+}  // namespace fornax::flex

@@ -1,0 +1,322 @@
+#include "backends/flex/reduce_walk.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "backends/flex/pool.h"
+
+namespace fornax::flex {
+namespace {
+
+constexpr int64_t kBlock = 1024;        // elements folded in one go, before pairs of results
+constexpr int64_t kPiece = 64 * kBlock;  // elements of a row that one task folds
+constexpr int64_t kRows = 1024;         // rows that one task folds
+constexpr int64_t kColumns = 512;       // of wide rows, what one task folds
+constexpr double kChunk = 20000;        // nanoseconds of work that a thread takes at a time
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t grain_of(double cost_of_task) { return int64_t(kChunk / std::max(cost_of_task, 1.0)) + 1; }
+
+// Combines rows pair by pair, as a binary counter adds: the error of a sum grows with the logarithm of
+// the count.
+template <class T>
+class Tree {
+ public:
+  Tree(const Folds<T>& folds, int64_t width) : folds_(folds), width_(width), next_(size_t(width)) {}
+
+  // The caller writes the next row here, then calls push().
+  T* next() { return next_.data(); }
+  void push() {
+    size_t level = 0;
+    for (uint64_t n = count_; n & 1; n >>= 1, level++) join(levels_[level]);
+    if (level == levels_.size()) levels_.emplace_back(size_t(width_));
+    std::swap(levels_[level], next_);
+    count_++;
+  }
+  // Requires: something was pushed.
+  void finish(T* result) {
+    bool first = true;
+    for (size_t level = 0; level < levels_.size(); level++) {
+      if (!(count_ >> level & 1)) continue;
+      if (first) {
+        std::copy_n(levels_[level].data(), width_, next_.data());
+      } else {
+        join(levels_[level]);
+      }
+      first = false;
+    }
+    std::copy_n(next_.data(), width_, result);
+  }
+
+ private:
+  void join(const std::vector<T>& earlier) {
+    const T* rows[] = {earlier.data(), next_.data()};
+    folds_.rows(rows, 2, width_, next_.data());
+  }
+
+  Folds<T> folds_;
+  int64_t width_;
+  uint64_t count_ = 0;
+  std::vector<T> next_;
+  std::vector<std::vector<T>> levels_;
+};
+
+// Folds [begin, end) of one row.
+template <class T>
+T fold_piece(const Elements<T>& elements, const Folds<T>& folds, int64_t begin, int64_t end,
+             T* buffer) {
+  if (end - begin <= kBlock) return folds.block(elements.get(begin, end, buffer), end - begin);
+  Tree<T> tree(folds, 1);
+  for (int64_t tile = begin; tile < end; tile += kBufferElements) {
+    const int64_t tile_end = std::min(end, tile + kBufferElements);
+    const T* x = elements.get(tile, tile_end, buffer);
+    for (int64_t i = tile; i < tile_end; i += kBlock) {
+      *tree.next() = folds.block(x + (i - tile), std::min(kBlock, tile_end - i));
+      tree.push();
+    }
+  }
+  T result{};
+  tree.finish(&result);
+  return result;
+}
+
+// Rows that are short and follow each other in memory, several per tile.
+template <class T>
+void fold_short_rows(const Walk& walk, const Elements<T>& elements, const Folds<T>& folds,
+                     int64_t begin, int64_t end, T* buffer, T* result) {
+  const int64_t per_tile = kBufferElements / walk.length;
+  for (int64_t row = begin; row < end; row += per_tile) {
+    const int64_t rows = std::min(per_tile, end - row);
+    const T* x = elements.get(row * walk.length, (row + rows) * walk.length, buffer);
+    for (int64_t i = 0; i < rows; i++) {
+      result[row + i] = folds.block(x + i * walk.length, walk.length);
+    }
+  }
+}
+
+template <class T>
+void fold_inner(const Walk& walk, const Elements<T>& elements, const Folds<T>& folds, double cost,
+                T* result) {
+  const bool is_short = walk.others == 1 && walk.length <= kBlock;
+  const int64_t pieces = divide_up(walk.length, kPiece), parts = walk.others * pieces;
+  std::vector<T> partial(parts > 1 ? size_t(walk.kept * parts) : 0);
+  T* to = parts > 1 ? partial.data() : result;
+  const double task_cost = cost * double(std::min(walk.length, kPiece));
+  parallel(walk.kept * parts, grain_of(task_cost), [&](int64_t begin, int64_t end) {
+    const auto buffer = std::make_unique_for_overwrite<T[]>(size_t(kBufferElements));
+    if (is_short) {
+      fold_short_rows(walk, elements, folds, begin, end, buffer.get(), to);
+      return;
+    }
+    for (int64_t i = begin; i < end; i++) {
+      const int64_t start = walk.start(i / parts, i % parts / pieces);
+      const int64_t from = i % pieces * kPiece, until = std::min(walk.length, from + kPiece);
+      to[i] = fold_piece(elements, folds, start + from, start + until, buffer.get());
+    }
+  });
+  if (parts == 1) return;
+  for (int64_t keep = 0; keep < walk.kept; keep++) {
+    Tree<T> tree(folds, 1);
+    for (int64_t i = 0; i < parts; i += kBlock) {
+      *tree.next() = folds.block(partial.data() + keep * parts + i, std::min(kBlock, parts - i));
+      tree.push();
+    }
+    tree.finish(result + keep);
+  }
+}
+
+// Folds `count` rows of `width` columns that start at elements start, start + stride, ...
+template <class T>
+void fold_rows(const Elements<T>& elements, const Folds<T>& folds, int64_t start, int64_t stride,
+               int64_t count, int64_t width, T* buffer, T* result) {
+  Tree<T> tree(folds, width);
+  // Whole rows side by side are computed together.
+  const bool dense = width == stride;
+  const int64_t per_tile =
+      dense ? std::max<int64_t>(kBufferElements / width / kRowsAtOnce, 1) * kRowsAtOnce : kRowsAtOnce;
+  for (int64_t tile = 0; tile < count; tile += per_tile) {
+    const int64_t tile_end = std::min(count, tile + per_tile);
+    const T* x = dense ? elements.get(start + tile * stride, start + tile_end * stride, buffer) : nullptr;
+    for (int64_t r = tile; r < tile_end; r += kRowsAtOnce) {
+      const T* rows[kRowsAtOnce];
+      const int n = int(std::min<int64_t>(kRowsAtOnce, tile_end - r));
+      for (int k = 0; k < n; k++) {
+        const int64_t at = start + (r + k) * stride;
+        rows[k] = dense ? x + (r + k - tile) * stride : elements.get(at, at + width, buffer + k * width);
+      }
+      folds.rows(rows, n, width, tree.next());
+      tree.push();
+    }
+  }
+  tree.finish(result);
+}
+
+// Rows in memory one after the other.
+template <class T>
+class Rows : public Elements<T> {
+ public:
+  explicit Rows(const T* data) : data_(data) {}
+  const T* get(int64_t begin, int64_t, T*) const override { return data_ + begin; }
+
+ private:
+  const T* data_;
+};
+
+template <class T>
+void fold_outer(const Walk& walk, const Elements<T>& elements, const Folds<T>& folds, double cost,
+                T* result) {
+  const int64_t pieces = divide_up(walk.length, kRows), parts = walk.others * pieces;
+  const int64_t strips = divide_up(walk.width, kColumns), outputs = walk.outputs();
+  std::vector<T> partial(parts > 1 ? size_t(outputs * parts) : 0);
+  T* to = parts > 1 ? partial.data() : result;
+  const double task_cost =
+      cost * double(std::min(walk.length, kRows) * std::min(walk.width, kColumns));
+  parallel(walk.kept * parts * strips, grain_of(task_cost), [&](int64_t begin, int64_t end) {
+    const auto buffer = std::make_unique_for_overwrite<T[]>(size_t(kBufferElements));
+    for (int64_t i = begin; i < end; i++) {
+      const int64_t column = i % strips * kColumns, width = std::min(kColumns, walk.width - column);
+      const int64_t part = i / strips % parts, keep = i / strips / parts;
+      const int64_t first = part % pieces * kRows, rows = std::min(kRows, walk.length - first);
+      fold_rows(elements, folds, walk.start(keep, part / pieces) + first * walk.width + column,
+                walk.width, rows, width, buffer.get(), to + part * outputs + keep * walk.width + column);
+    }
+  });
+  if (parts == 1) return;
+  const Rows<T> rows(partial.data());
+  parallel(divide_up(outputs, kColumns), grain_of(double(parts * kColumns)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      const int64_t column = i * kColumns, width = std::min(kColumns, outputs - column);
+      fold_rows<T>(rows, folds, column, outputs, parts, width, nullptr, result + column);
+    }
+  });
+}
+
+template <class T>
+bool is_nan(T x) {
+  return x != x;
+}
+// Whether x takes the place of the best so far.
+template <class T>
+bool beats(T x, T best, bool largest) {
+  if (is_nan(best)) return false;
+  return is_nan(x) || (largest ? x > best : x < best);
+}
+
+template <class T>
+int64_t position_in_row(const Elements<T>& elements, const Folds<T>& folds, bool largest,
+                        int64_t begin, int64_t end, T* buffer) {
+  T best{};
+  int64_t position = -1;
+  for (int64_t tile = begin; tile < end; tile += kBlock) {
+    const int64_t count = std::min(kBlock, end - tile);
+    const T* x = elements.get(tile, tile + count, buffer);
+    const T candidate = folds.block(x, count);
+    if (position >= 0 && !beats(candidate, best, largest)) continue;
+    best = candidate;
+    const T* found = std::find_if(
+        x, x + count, [&](T t) { return is_nan(candidate) ? is_nan(t) : t == candidate; });
+    position = tile - begin + (found - x);
+  }
+  return position;
+}
+
+template <class T>
+void positions_in_columns(const Elements<T>& elements, bool largest, int64_t start, int64_t stride,
+                          int64_t count, int64_t width, T* buffer, int64_t* result) {
+  std::vector<T> best(static_cast<size_t>(width));
+  const T* first = elements.get(start, start + width, buffer);
+  std::copy_n(first, width, best.data());
+  std::fill_n(result, width, 0);
+  for (int64_t r = 1; r < count; r++) {
+    const T* x = elements.get(start + r * stride, start + r * stride + width, buffer);
+    for (int64_t k = 0; k < width; k++) {
+      if (!beats(x[k], best[size_t(k)], largest)) continue;
+      best[size_t(k)] = x[k];
+      result[k] = r;
+    }
+  }
+}
+
+}  // namespace
+
+Walk::Walk(const Shape& domain, const Attributes& axes) {
+  int rank = 0;
+  int64_t stride = 1;
+  for (int axis = domain.rank() - 1; axis >= 0; axis--) {
+    if (domain[axis] == 0) empty = true;
+    if (domain[axis] == 1) continue;
+    const bool reduced = std::find(axes.begin(), axes.end(), axis) != axes.end();
+    if (rank == 0 || reduced_[rank - 1] != reduced) {
+      sizes_[rank] = 1, strides_[rank] = stride, reduced_[rank] = reduced;
+      rank++;
+    }
+    sizes_[rank - 1] *= domain[axis];
+    stride *= domain[axis];
+  }
+  // Innermost first here: [width] [length] outer ...
+  int used = 0;
+  if (used < rank && !reduced_[used]) width = sizes_[used++];
+  if (used < rank) length = sizes_[used++];
+  outer_ = rank - used;
+  for (int i = 0; i < outer_; i++) {
+    sizes_[i] = sizes_[used + i], strides_[i] = strides_[used + i], reduced_[i] = reduced_[used + i];
+    (reduced_[i] ? others : kept) *= sizes_[i];
+  }
+}
+
+int64_t Walk::start(int64_t keep, int64_t other) const {
+  int64_t offset = 0;
+  for (int i = 0; i < outer_; i++) {
+    int64_t& index = reduced_[i] ? other : keep;
+    offset += index % sizes_[i] * strides_[i];
+    index /= sizes_[i];
+  }
+  return offset;
+}
+
+template <class T>
+void reduce_fold(const Walk& walk, const Elements<T>& elements, Fold fold, double cost, T* result) {
+  const Folds<T> loops = folds<T>(fold);
+  if (walk.empty) {
+    std::fill_n(result, walk.outputs(), loops.block(nullptr, 0));
+  } else if (walk.width == 1) {
+    fold_inner(walk, elements, loops, cost, result);
+  } else {
+    fold_outer(walk, elements, loops, cost, result);
+  }
+}
+
+template <class T>
+void reduce_position(const Walk& walk, const Elements<T>& elements, Fold fold, double cost,
+                     int64_t* result) {
+  if (walk.empty) return;
+  const Folds<T> loops = folds<T>(fold);
+  const bool largest = fold == Fold::max;
+  const int64_t strips = divide_up(walk.width, kColumns);
+  const double task_cost = cost * double(walk.length * std::min(walk.width, kColumns));
+  parallel(walk.kept * strips, grain_of(task_cost), [&](int64_t begin, int64_t end) {
+    const auto buffer = std::make_unique_for_overwrite<T[]>(size_t(kBufferElements));
+    for (int64_t i = begin; i < end; i++) {
+      const int64_t start = walk.start(i / strips, 0);
+      if (walk.width == 1) {
+        result[i] = position_in_row(elements, loops, largest, start, start + walk.length, buffer.get());
+        continue;
+      }
+      const int64_t column = i % strips * kColumns, width = std::min(kColumns, walk.width - column);
+      positions_in_columns(elements, largest, start + column, walk.width, walk.length, width,
+                           buffer.get(), result + i / strips * walk.width + column);
+    }
+  });
+}
+
+#define FORNAX_FOR(T)                                                                             \
+  template void reduce_fold<T>(const Walk&, const Elements<T>&, Fold, double, T*);                \
+  template void reduce_position<T>(const Walk&, const Elements<T>&, Fold, double, int64_t*);
+FORNAX_FOR(float)
+FORNAX_FOR(double)
+FORNAX_FOR(int64_t)
+FORNAX_FOR(uint64_t)
+#undef FORNAX_FOR
+
+}  // namespace fornax::flex

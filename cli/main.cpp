@@ -1,0 +1,50 @@
+// fornax: the command-line program.
+#include <fornax/fornax.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "cli/commands.h"
+
+namespace {
+
+void add_train(CLI::App& app, cli::TrainOptions& o) {
+  CLI::App* train = app.add_subcommand("train", "train a model");
+  train->require_subcommand(1);
+  CLI::App* fashion = train->add_subcommand(
+      "fashion-mnist", "a convolutional network on 60,000 pictures of clothes");
+  fashion->add_option("--device", o.device, "where to train, \"cpu\" for one");
+  fashion->add_option("--epochs", o.epochs, "passes over the data")
+      ->check(CLI::PositiveNumber)->capture_default_str();
+  fashion->add_option("--batch", o.batch, "pictures per step")
+      ->check(CLI::PositiveNumber)->capture_default_str();
+  fashion->add_option("--seed", o.seed, "of the first weights and the order of pictures")
+      ->capture_default_str();
+  fashion->add_option("--lr", o.learning_rate, "learning rate at the start; falls to 0 by a cosine")
+      ->check(CLI::PositiveNumber)->capture_default_str();
+  fashion->add_option("--data", o.data, "folder of the data set")->capture_default_str();
+  fashion->add_option("--save", o.save, "file for the trained weights")->capture_default_str();
+  fashion->add_option("--steps", o.steps, "stop after so many steps")->check(CLI::NonNegativeNumber);
+  fashion->add_option("--workers", o.workers, "threads that prepare batches")
+      ->check(CLI::NonNegativeNumber)->capture_default_str();
+  fashion->add_flag("--resume", o.resume, "go on from the checkpoint beside --save");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Fornax: deep learning for C++");
+  app.set_version_flag("--version", fornax::kVersion);
+  app.require_subcommand(1);
+  cli::TrainOptions train;
+  add_train(app, train);
+  app.add_subcommand("doctor", "what is installed and how it will run");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return app.got_subcommand("doctor") ? cli::doctor() : cli::train_fashion_mnist(train);
+  } catch (const std::exception& error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "fornax: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,15 @@
+# cli/*.cpp is the program fornax; each of examples/*.cpp is a program of its own.
+find_package(CLI11 REQUIRED)
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.cpp)
+if(sources)
+  fornax_program(fornax_cli cli fornax ${sources})
+  target_link_libraries(fornax_cli PRIVATE CLI11::CLI11)
+  target_include_directories(fornax_cli PRIVATE ${PROJECT_SOURCE_DIR})
+  install(TARGETS fornax_cli)
+endif()
+
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
+foreach(source IN LISTS sources)
+  cmake_path(GET source STEM name)
+  fornax_program(example_${name} examples ${name} ${source})
+endforeach()

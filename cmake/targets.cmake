@@ -1,0 +1,24 @@
+# The kinds of target: rooms and backends make up the library; programs use it.
+
+# The sources of one folder, compiled apart and gathered into the library.
+function(fornax_room name folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  if(sources)
+    add_library(fornax_${name} OBJECT ${sources})
+    target_link_libraries(fornax_${name} PRIVATE fornax_inside)
+    target_sources(fornax PRIVATE $<TARGET_OBJECTS:fornax_${name}>)
+  endif()
+endfunction()
+
+# A backend registers itself by a static initialiser; library.cmake keeps linkers from dropping it.
+function(fornax_backend name)
+  fornax_room(backend_${name} backends/${name})
+endfunction()
+
+# A program that sees the library as a user does, in build/<preset>/<folder>/<name>.
+function(fornax_program target folder name)
+  add_executable(${target} ${ARGN})
+  target_link_libraries(${target} PRIVATE fornax::fornax fornax_flags)
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+endfunction()

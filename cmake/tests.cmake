@@ -1,0 +1,51 @@
+# One GoogleTest program per folder of tests/, the lessons of docs/tour, the scripts of tests/build,
+# and the benches.  All run in the source folder.
+find_package(GTest REQUIRED)
+enable_testing()
+
+function(fornax_add_test name)
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+endfunction()
+
+# ./do test counts the cases in results/<suite>.xml.
+file(GLOB suites RELATIVE ${PROJECT_SOURCE_DIR}/tests CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/tests/*)
+list(REMOVE_ITEM suites build)
+foreach(suite IN LISTS suites)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${suite}/*.cpp)
+  if(sources)
+    fornax_program(test_${suite} tests ${suite} ${sources})
+    target_link_libraries(test_${suite} PRIVATE fornax_inside GTest::gtest_main)
+    target_compile_definitions(test_${suite} PRIVATE FORNAX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    fornax_add_test(${suite} test_${suite}
+      --gtest_output=xml:${PROJECT_BINARY_DIR}/results/${suite}.xml)
+  endif()
+endforeach()
+
+file(GLOB lessons CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/tour/*.cpp)
+foreach(source IN LISTS lessons)
+  cmake_path(GET source STEM name)
+  fornax_program(tour_${name} docs/tour ${name} ${source})
+  fornax_add_test(tour.${name} tour_${name})
+endforeach()
+
+# The scripts compile and time things themselves, which says nothing new under a sanitizer.
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/build/*.sh)
+  foreach(script IN LISTS scripts)
+    cmake_path(GET script STEM name)
+    fornax_add_test(build.${name} bash ${script} ${PROJECT_BINARY_DIR})
+    set_tests_properties(build.${name} PROPERTIES RUN_SERIAL ON LABELS build)
+  endforeach()
+endif()
+
+add_custom_target(bench)
+file(GLOB benches CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
+foreach(source IN LISTS benches)
+  cmake_path(GET source STEM name)
+  fornax_program(bench_${name} bench ${name} ${source})
+  target_link_libraries(bench_${name} PRIVATE fornax_inside)
+  set_target_properties(bench_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  add_dependencies(bench bench_${name})
+endforeach()

@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# The one entry point; installs what is missing on Debian 12 and Ubuntu 24.04.
+#
+#   ./do demo [OPTIONS]           train a classifier on Fashion-MNIST (fornax train fashion-mnist)
+#   ./do test [PRESET] [OPTIONS]  build and run every test; OPTIONS go to ctest (-R tensor)
+#   ./do build [PRESET]           release (default), debug, asan, tsan; each also as PRESET-clang
+#   ./do bench NAME [--json]      run bench/NAME.cpp; without NAME, list them
+#   ./do size                     lines per room, and the weight of a shipped program
+#   ./do docs                     write docs/ops.md and the like from the lists they document
+#   ./do format [--check]         clang-format every C++ file
+#   ./do peers                    install the libraries that the benches compare with
+#   ./do doctor                   what is installed, and the active stack as the library sees it
+#   ./do clean                    remove what was built, but not the peers
+set -euo pipefail
+cd "$(dirname "$0")"
+
+to_build=(g++ cmake ninja-build ccache mold zlib1g-dev libhwy-dev libtomlplusplus-dev libcli11-dev
+  libfmt-dev nlohmann-json3-dev libgtest-dev)
+to_demo=(dataset-fashion-mnist)
+to_test=(dataset-fashion-mnist clang-14 libclang-rt-14-dev clang-format-14 python3)
+
+die() { echo "do: $*" >&2; exit 1; }
+
+# Those of some packages that are not installed.
+missing() {
+  local installed
+  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$@" 2>/dev/null |
+    sed -n 's/^installed //p') || true
+  printf '%s\n' "$@" | grep -vxF "$installed" || true
+}
+
+# Installs what is missing of some packages.  Where there is no apt, only says what is needed.
+need() {
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    echo "do: no apt here; going on, but this must be installed: $*" >&2
+    return
+  fi
+  local wanted sudo=()
+  mapfile -t wanted < <(missing "$@")
+  [ ${#wanted[@]} -gt 0 ] || return 0
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || die "as root, run: apt-get install ${wanted[*]}"
+    sudo=(sudo)
+  fi
+  echo "installing ${wanted[*]}"
+  "${sudo[@]}" apt-get update -q >/dev/null ||
+    echo "do: apt-get update failed; trying with the old lists" >&2
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -q --no-install-recommends "${wanted[@]}" </dev/null >/dev/null ||
+    die "apt-get could not install ${wanted[*]}"
+}
+
+# build PRESET [TARGET...]
+build() {
+  local preset=$1
+  shift
+  need "${to_build[@]}"
+  [[ $preset != *-clang ]] || need clang-14 libclang-rt-14-dev
+  [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset"
+  cmake --build "build/$preset" --target "${@:-all}"
+}
+
+is_preset() { [[ ${1:-} =~ ^(release|debug|asan|tsan)(-clang)?$ ]]; }
+
+# Adds up what ctest ran: the cases of each GoogleTest program, and 1 for anything else.  A program
+# that died before it wrote its cases, or failed after the last one, counts as one failure.
+tally() {
+  local report=$1 passed=0 failed=0 skipped=0 name status ran bad left
+  while read -r name status; do
+    ran=0 bad=0 left=0
+    if [ -f "${report%/*}/$name.xml" ]; then
+      read -r ran bad left < <(awk '
+        /<testcase / { fresh = 1 }
+        /<testcase .*result="completed"/ { ran++ }
+        /<testcase .*result="(skipped|suppressed)"/ { left++ }
+        /<failure/ && fresh { bad++; fresh = 0 }
+        END { print ran + 0, bad + 0, left + 0 }' "${report%/*}/$name.xml")
+    elif [ "$status" = run ]; then
+      ran=1
+    fi
+    [ "$status" = run ] || [ "$bad" -gt 0 ] || { ran=$((ran + 1)) bad=1; }
+    passed=$((passed + ran - bad)) failed=$((failed + bad)) skipped=$((skipped + left))
+  done < <(sed -n 's/.*<testcase name="\([^"]*\)".* status="\([^"]*\)".*/\1 \2/p' "$report")
+  [ "$skipped" = 0 ] || echo "$skipped skipped or disabled"
+  echo "$passed passed, $failed failed"
+  [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+}
+
+run_tests() {
+  local preset=release results
+  if is_preset "${1:-}"; then preset=$1; shift; fi
+  need "${to_test[@]}"
+  build "$preset" || { echo "0 passed, 1 failed"; return 1; }
+  results=$PWD/build/$preset/results
+  rm -rf "$results"
+  mkdir "$results"
+  ctest --test-dir "build/$preset" --output-on-failure -j "$(nproc)" \
+    --output-junit "$results/ctest-report.xml" "$@" || true
+  tally "$results/ctest-report.xml"
+}
+
+command=${1:-help}
+shift || true
+case $command in
+  demo)
+    need "${to_demo[@]}"
+    build release fornax_cli
+    exec build/release/cli/fornax train fashion-mnist "$@" ;;
+  test) run_tests "$@" ;;
+  build) build "${1:-release}" ;;
+  bench)
+    [ $# -gt 0 ] || { ls bench/*.cpp | sed 's|.*/|./do bench |; s|\.cpp$||'; exit; }
+    build release "bench_$1" >&2
+    exec "build/release/bench/$1" "${@:2}" ;;
+  size)
+    build release fornax_cli
+    tools/size build/release/cli/fornax ;;
+  docs)
+    need python3
+    tools/docs ;;
+  format)
+    need clang-format-14
+    [ "${1:-}" = --check ] && how=(--dry-run -Werror) || how=(-i)
+    git ls-files -co --exclude-standard '*.h' '*.cpp' | xargs clang-format-14 "${how[@]}" ;;
+  peers) exec bash bench/peers/install.sh "$@" ;;
+  doctor)
+    absent=$(missing "${to_build[@]}" "${to_test[@]}" 2>/dev/null | sort -u | xargs)
+    echo "packages missing: ${absent:-none}"
+    build release fornax_cli >/dev/null
+    exec build/release/cli/fornax doctor "$@" ;;
+  clean) for preset in build/*; do [ "$preset" = build/peers ] || rm -rf "$preset"; done ;;
+  help | -h | --help) sed -n '2,/^set/ { s/^# \{0,1\}//p }' "$0" ;;
+  *) die "no command '$command'; ./do help lists them" ;;
+esac

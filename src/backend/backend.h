@@ -1,0 +1,86 @@
+// Backend: the seam to what computes.  Fused groups of ops cross it, whole, and memory; no function
+// here is about one op.  backends/<name> implement it and register themselves.
+//
+// Thread-safety: every function may be called from several threads at once.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/buffer.h"
+#include "graph/graph.h"
+
+namespace fornax {
+
+// A fused group: pointwise steps only, or one step that moves data (the anchor) with pointwise steps
+// around it.  The graph's first steps are the inputs (leaf, or full for numbers), then the work.
+// Outputs are written row-major from offset 0 into buffers of their own.
+//
+// Pointwise steps before the anchor have the shape `domain` (what the anchor reads), those after it
+// the anchor's result shape; inputs broadcast to the steps that read them.  Without an anchor all
+// steps have the shape `domain`.  Only a reduce op anchors a group with other steps; any other
+// anchor stands alone.
+struct Group {
+  Graph graph;
+  int inputs = 0;                // how many of the first steps are inputs
+  int anchor = -1;               // number of the step that moves data, -1 where there is none
+  Shape domain;
+  std::vector<Layout> layouts;   // per input; offset 0 (the argument has it), strides 0 for full
+};
+
+// What a group is run on.  Inputs of op full come as a number, without a buffer.
+struct Argument {
+  Buffer* buffer = nullptr;
+  int64_t offset = 0;  // in elements
+  Scalar scalar;
+};
+
+// A group made ready by a backend.  Holds no memory that grows with the sizes of the data.
+struct Prepared {
+  virtual ~Prepared() = default;
+};
+
+struct BackendDevice {
+  std::string name;         // "cpu"; the registry appends ":0"
+  std::string description;  // hardware as a person would name it
+};
+
+struct MemoryUse {
+  size_t in_use = 0, reserved = 0, peak = 0;
+};
+
+// Runs a pointwise op of at most kSmallElements elements at once: operands are contiguous with the
+// result's shape or single elements.  False where this op and dtype have no such kernel.
+inline constexpr int64_t kSmallElements = 512;
+using SmallKernel = bool (*)(Op op, DType dtype, int64_t count, void* result,
+                             const void* const* operands, const bool* single);
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;                    // "flex"
+  // The devices that exist here; where there are none, `absence` says why.
+  virtual std::vector<BackendDevice> devices(std::string& absence) = 0;
+
+  // Memory for `bytes` bytes, 64-byte aligned, uninitialised.  Error(out_of_memory).
+  virtual Ref<Buffer> allocate(int device, size_t bytes) = 0;
+  virtual MemoryUse memory(int device) = 0;
+  virtual void trim(int device) = 0;
+  virtual void write(Buffer& to, size_t offset, const void* from, size_t bytes) = 0;
+  virtual void read(void* to, const Buffer& from, size_t offset, size_t bytes) = 0;
+
+  // Error(internal): the group breaks the rules above.  A prepared group may run many times, also on
+  // several threads at once.
+  virtual std::unique_ptr<Prepared> prepare(int device, const Group& group) = 0;
+  // One argument per input and per output, in order.  An output may be the buffer of an input that
+  // is contiguous, has the output's type and is read by pointwise steps of a group without anchor.
+  // Error(index, value): found in the data, an index out of range for one.
+  virtual void execute(const Prepared& prepared, std::span<const Argument> inputs,
+                       std::span<const Argument> outputs) = 0;
+  virtual void synchronize(int device) = 0;
+  virtual SmallKernel small_kernel() { return nullptr; }        // (optional)
+};
+
+}  // namespace fornax

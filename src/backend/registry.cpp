@@ -1,0 +1,156 @@
+#include "backend/registry.h"
+
+#include <fornax/device.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "base/error.h"
+#include "base/settings.h"
+
+namespace fornax {
+namespace {
+
+struct Entry {
+  int rank;
+  std::unique_ptr<Backend> (*make)();
+};
+std::vector<Entry>& entries() {
+  static std::vector<Entry> list;
+  return list;
+}
+
+struct Found {
+  std::deque<PhysicalDevice> devices;
+  std::vector<DeviceListing> absent;
+};
+
+Found* find_devices() {
+  auto* found = new Found;
+  std::stable_sort(entries().begin(), entries().end(),
+                   [](const Entry& a, const Entry& b) { return a.rank < b.rank; });
+  for (const Entry& entry : entries()) {
+    Backend* backend = entry.make().release();  // lives as long as the process: buffers point at it
+    std::string absence;
+    int ordinal = 0;
+    for (BackendDevice& device : backend->devices(absence)) {
+      PhysicalDevice& physical = found->devices.emplace_back();
+      physical.backend = backend;
+      physical.ordinal = ordinal;
+      physical.name = fmt::format("{}:{}", device.name, ordinal++);
+      physical.description = std::move(device.description);
+      physical.small_kernel = backend->small_kernel();
+    }
+    if (ordinal == 0) found->absent.push_back({std::string(backend->name()), absence, false});
+  }
+  return found;
+}
+
+Found& found() {
+  static Found* devices = find_devices();
+  return *devices;
+}
+
+}  // namespace
+
+Registered::Registered(int rank, std::unique_ptr<Backend> (*make)()) {
+  entries().push_back({rank, make});
+}
+
+PhysicalDevice& physical_device(int number) {
+  auto& devices = found().devices;
+  if (number < 0 || number >= int(devices.size())) {
+    fail(ErrorKind::device, "device: number {} of {} devices", number, devices.size());
+  }
+  return devices[size_t(number)];
+}
+
+int physical_device_count() { return int(found().devices.size()); }
+
+std::vector<DeviceListing> devices() {
+  std::vector<DeviceListing> list;
+  for (const PhysicalDevice& device : found().devices) {
+    list.push_back({device.name, device.description, true});
+  }
+  list.insert(list.end(), found().absent.begin(), found().absent.end());
+  return list;
+}
+
+Device::Device() {
+  static const Device chosen = [] {
+    const std::string name = settings().device;
+    return name.empty() ? from_physical(0) : Device(std::string_view(name));
+  }();
+  *this = chosen;
+  eager_ = settings().eager;
+}
+
+Device::Device(std::string_view name) {
+  std::string names;
+  for (int i = 0; i < physical_device_count(); i++) {
+    const std::string& full = physical_device(i).name;
+    const bool first = full.ends_with(":0") && full.substr(0, full.size() - 2) == name;
+    if (full == name || first) {
+      physical_ = int16_t(i);
+      eager_ = settings().eager;
+      return;
+    }
+    names += (i ? ", " : "") + full;
+  }
+  fail(ErrorKind::device, "device: there is no \"{}\"; usable here: {}", name, names);
+}
+
+Device Device::from_physical(int number) {
+  Device device{Unchecked{}};
+  (void)physical_device(number);
+  device.physical_ = int16_t(number);
+  return device;
+}
+
+std::string Device::name() const { return physical_device(physical_).name; }
+
+std::string Device::describe() const {
+  const PhysicalDevice& device = physical_device(physical_);
+  std::string stack = fmt::format("{}<{}>", eager_ ? "eager" : "fused", device.backend->name());
+  if (autodiff_) stack = fmt::format("autodiff<{}>", stack);
+  return fmt::format("{} on {}", stack, device.description);
+}
+
+Device Device::autodiff(Checkpointing checkpointing) const {
+  Device device = *this;
+  device.autodiff_ = true;
+  device.checkpointing_ = checkpointing;
+  return device;
+}
+
+Device Device::inner() const {
+  Device device = *this;
+  device.autodiff_ = false;
+  device.checkpointing_ = Checkpointing::none;
+  return device;
+}
+
+Device Device::eager() const {
+  Device device = *this;
+  device.eager_ = true;
+  return device;
+}
+
+Device Device::fused() const {
+  Device device = *this;
+  device.eager_ = false;
+  return device;
+}
+
+void Device::trim() const {
+  PhysicalDevice& device = physical_device(physical_);
+  device.backend->trim(device.ordinal);
+}
+
+void Device::seed(uint64_t seed) const {
+  PhysicalDevice& device = physical_device(physical_);
+  device.seed.store(seed);
+  device.counter.store(0);
+}
+
+}  // namespace fornax

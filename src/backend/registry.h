@@ -1,0 +1,30 @@
+// The physical devices of this process: found once, at first use, never changed afterwards.
+#pragma once
+#include <atomic>
+#include <memory>
+
+#include "backend/backend.h"
+
+namespace fornax {
+
+struct PhysicalDevice {
+  Backend* backend;
+  int ordinal;              // the backend's own number of the device
+  std::string name;         // "cpu:0"
+  std::string description;
+  SmallKernel small_kernel;
+  // Random numbers: Philox key and the next unused counter (tensor/random.cpp).
+  std::atomic<uint64_t> seed{0}, counter{0};
+};
+
+// Error(device): no such number.
+PhysicalDevice& physical_device(int number);
+int physical_device_count();
+
+// A backend registers itself by a static object in one of its files.  Devices are numbered by
+// ascending rank, then name; the usable one with the lowest rank is the default.
+struct Registered {
+  Registered(int rank, std::unique_ptr<Backend> (*make)());
+};
+
+}  // namespace fornax

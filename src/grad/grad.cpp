@@ -1,0 +1,239 @@
+// The public functions: backward(), grad(), hooks, custom ops, checkpoints.
+#include <fornax/grad.h>
+
+#include "backend/registry.h"
+#include "grad/engine.h"
+#include "tensor/record.h"
+
+namespace fornax {
+namespace {
+
+Ref<Tape> tape_or_fail(const Tensor& tensor, const char* name, const char* what) {
+  Ref<Tape> tape = tape_of(tensor);
+  if (!tape) {
+    fail(ErrorKind::value,
+         "{}: {} {} is not tracked; nothing that it came from has require_grad(), or it was made "
+         "under NoGrad or by an op without gradient",
+         name, what, text_of(node_of(tensor).type));
+  }
+  return tape;
+}
+
+Tensor seed_of(const Tensor& output, const Tensor* seed, const char* name) {
+  const Type& type = node_of(output).type;
+  if (seed && seed->defined()) {
+    if (node_of(*seed).type != type) {
+      fail(ErrorKind::shape, "{}: the gradient given is {}, the output {}", name,
+           text_of(node_of(*seed).type), text_of(type));
+    }
+    return *seed;
+  }
+  if (type.shape.element_count() != 1) {
+    fail(ErrorKind::value, "{}: the output {} is not a single number; reduce it or give a gradient",
+         name, text_of(type));
+  }
+  return constant(output.device(), type, 1);
+}
+
+}  // namespace
+
+NoGrad::NoGrad() : before_(set_grad_enabled(false)) {}
+NoGrad::~NoGrad() { set_grad_enabled(before_); }
+
+void Tensor::backward(Site site) const { backward({}, false, site); }
+
+void Tensor::backward(const Tensor& gradient, bool retain_graph, Site site) const {
+  Call call("backward", site);
+  Root root{tape_or_fail(*this, "backward", "the value"), seed_of(*this, &gradient, "backward")};
+  run_backward({std::move(root)}, {.retain_graph = retain_graph, .wanted = {}, .stops = {}});
+}
+
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                         GradOptions o, Site site) {
+  Call call("grad", site);
+  if (!o.seeds.empty() && o.seeds.size() != outputs.size()) {
+    fail(ErrorKind::value, "grad: {} seeds for {} outputs", o.seeds.size(), outputs.size());
+  }
+  PassOptions options{.accumulate = false,
+                      .create_graph = o.create_graph,
+                      .retain_graph = o.retain_graph || o.create_graph,
+                      .only_wanted = true,
+                      .wanted = {},
+                      .stops = {}};
+  for (const Tensor& input : inputs) {
+    options.wanted.push_back(tape_or_fail(input, "grad", "the input"));
+  }
+  std::vector<Root> roots;
+  for (size_t i = 0; i < outputs.size(); i++) {
+    const Tensor* seed = o.seeds.empty() ? nullptr : &o.seeds[i];
+    roots.push_back({tape_or_fail(outputs[i], "grad", "the output"),
+                     seed_of(outputs[i], seed, "grad")});
+  }
+  std::vector<Tensor> gradients = run_backward(std::move(roots), std::move(options));
+  for (size_t i = 0; i < inputs.size(); i++) {
+    if (gradients[i].defined() || o.allow_unused) continue;
+    fail(ErrorKind::value,
+         "grad: input {} ({}) has no influence on the outputs; pass allow_unused = true if it may",
+         i, text_of(node_of(inputs[i]).type));
+  }
+  return gradients;
+}
+
+void on_gradient(const Tensor& x, Function<Tensor(const Tensor&)> hook, Site site) {
+  Call call("on_gradient", site);
+  tape_or_fail(x, "on_gradient", "the value")->hooks.push_back(std::move(hook));
+}
+
+namespace {
+
+// Fresh handles to the values, so that tapes can be given to them.
+std::vector<Tensor> untracked(const std::vector<Tensor>& values) {
+  std::vector<Tensor> fresh;
+  for (const Tensor& value : values) fresh.push_back(value.detach());
+  return fresh;
+}
+
+bool any_tracked(const std::vector<Tensor>& values) {
+  for (const Tensor& value : values) {
+    if (value.requires_grad()) return true;
+  }
+  return false;
+}
+
+// Gives all floating results tapes that lead to one common tape with `custom`.
+void attach(std::vector<Tensor>& results, const std::vector<Tensor>& inputs,
+            std::shared_ptr<CustomGradient> custom) {
+  if (results.empty()) return;
+  Ref<Tape> common = custom_tape(results[0], inputs, std::move(custom));
+  common->outputs = int(results.size());
+  if (results.size() == 1) {
+    if (is_floating(results[0].dtype())) set_tape(results[0], std::move(common));
+    return;
+  }
+  for (size_t i = 0; i < results.size(); i++) {
+    if (!is_floating(results[i].dtype())) continue;
+    Ref<Tape> tape = custom_tape(results[i], {}, nullptr);
+    tape->edges.push_back(common);
+    tape->input_types.push_back(node_of(results[i]).type);
+    tape->inputs.emplace_back();
+    tape->output = int(i);
+    tape->outputs = int(results.size());
+    set_tape(results[i], std::move(tape));
+  }
+}
+
+// Gradients where none arrived become zeros.
+std::vector<Tensor> filled(std::vector<Tensor> gradients, const std::vector<Tensor>& results) {
+  for (size_t i = 0; i < gradients.size(); i++) {
+    if (!gradients[i].defined()) gradients[i] = zeros_like(results[i]);
+  }
+  return gradients;
+}
+
+}  // namespace
+
+std::vector<Tensor> CustomOp::operator()(const std::vector<Tensor>& inputs, Site site) const {
+  Call call(name.c_str(), site);
+  std::vector<Tensor> results;
+  {
+    NoGrad off;
+    results = untracked(forward(inputs));
+  }
+  if (!grad_enabled() || !any_tracked(inputs)) return results;
+  auto custom = std::make_shared<CustomGradient>();
+  custom->name = name;
+  // The results are kept as values only: a handle would keep the tape that keeps this function.
+  std::vector<Ref<Node>> values;
+  for (const Tensor& result : results) values.emplace_back(result.node());
+  custom->backward = [inputs, values, backward = backward](const std::vector<Tensor>& gradients) {
+    std::vector<Tensor> kept;
+    for (const Ref<Node>& value : values) kept.push_back(tensor_of(value));
+    return backward(inputs, kept, filled(gradients, kept));
+  };
+  attach(results, inputs, std::move(custom));
+  return results;
+}
+
+namespace {
+
+// A device's random numbers as they were, while this lives.
+class SeedState {
+ public:
+  SeedState(PhysicalDevice& device, uint64_t seed, uint64_t counter)
+      : device_(device), seed_(device.seed.exchange(seed)),
+        counter_(device.counter.exchange(counter)) {}
+  ~SeedState() {
+    device_.seed.store(seed_);
+    device_.counter.store(counter_);
+  }
+
+ private:
+  PhysicalDevice& device_;
+  uint64_t seed_, counter_;
+};
+
+// The value as a result of its own, one step away from it: where the pass through a function that is
+// run again ends.
+Tensor one_step_from(const Tensor& value) {
+  Ref<Tape> history = tape_of(value);
+  if (!history) return value;
+  Tensor alias = value.detach();
+  Ref<Tape> tape = custom_tape(alias, {value}, nullptr);
+  tape->op = Op::detach;
+  set_tape(alias, std::move(tape));
+  return alias;
+}
+
+// Runs the function again with gradients on and continues the pass through it.
+std::vector<Tensor> walk_again(const Checkpoint::Body& function,
+                               const std::vector<Tensor>& inputs,
+                               const std::vector<Tensor>& gradients) {
+  std::vector<Tensor> aliases;
+  std::vector<Ref<Tape>> stops;
+  std::vector<Root> roots;
+  const bool before = set_grad_enabled(true);
+  for (const Tensor& input : inputs) {
+    aliases.push_back(one_step_from(input));
+    if (Ref<Tape> tape = tape_of(aliases.back())) stops.push_back(std::move(tape));
+  }
+  const std::vector<Tensor> outputs = function(aliases);
+  set_grad_enabled(before);
+  for (size_t i = 0; i < outputs.size(); i++) {
+    if (!gradients[i].defined()) continue;
+    if (Ref<Tape> tape = tape_of(outputs[i])) roots.push_back({std::move(tape), gradients[i]});
+  }
+  std::vector<Tensor> found = continue_backward(std::move(roots), stops);
+  std::vector<Tensor> result;
+  size_t next = 0;
+  for (const Tensor& alias : aliases) {
+    result.push_back(alias.requires_grad() ? found[next++] : Tensor());
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Tensor> Checkpoint::operator()(const std::vector<Tensor>& inputs, Site site) const {
+  Call call("checkpoint", site);
+  const Device device = inputs.empty() ? Device() : inputs[0].device();
+  PhysicalDevice& physical = physical_device(device.physical());
+  const uint64_t seed = physical.seed.load(), counter = physical.counter.load();
+  std::vector<Tensor> results;
+  {
+    NoGrad off;
+    results = untracked(body_(inputs));
+  }
+  if (!grad_enabled()) return results;
+  auto custom = std::make_shared<CustomGradient>();
+  custom->name = "checkpoint";
+  custom->captures = true;
+  custom->backward = [inputs, function = body_, &physical, seed,
+                      counter](const std::vector<Tensor>& gradients) {
+    SeedState state(physical, seed, counter);
+    return walk_again(function, inputs, gradients);
+  };
+  attach(results, inputs, std::move(custom));
+  return results;
+}
+
+}  // namespace fornax

@@ -1,0 +1,31 @@
+// Buffer: counted memory of one device.  Whoever holds the only reference may write to it; everybody
+// else only reads.  Counting is safe from any thread.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/ref.h"
+#include "graph/op.h"
+
+namespace fornax {
+
+struct Buffer {
+  std::atomic<uint32_t> references{1};
+  Op made_by = Op::leaf;         // see mark_made_by()
+  bool counted = false;
+  int device = 0;                // number of the physical device
+  void* data = nullptr;          // on a CPU the memory itself, elsewhere the backend's own handle
+  size_t bytes = 0;              // usable bytes
+  void (*release)(Buffer*) = nullptr;  // gives the memory and this object back
+  void* owner = nullptr;         // for release()
+};
+
+// Notes which op's result lies in the buffer, for live_bytes().  Called once, after allocation.
+void mark_made_by(Buffer& buffer, Op op);
+void destroy(Buffer* buffer);
+// Bytes of living buffers of a device by the op that made them, indexed by op.
+std::array<int64_t, 256> live_bytes(int device);
+
+}  // namespace fornax

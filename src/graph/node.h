@@ -1,0 +1,94 @@
+// Node: one recorded step and, once computed, its value.  The form in which a user's ops live.
+//
+// Invariants
+//  (1) op, type, inputs, attributes, scalar, site and marks do not change after recording, except
+//      that computing a node drops its inputs.
+//  (2) A node is in one state: constant (op full: a number, no memory), pending (recorded in a
+//      stream), ready (buffer and layout are set) or failed (failure is set).  pending turns into
+//      ready or failed once, under its stream's lock; readers load the state first.
+//  (3) `references` counts everybody, `handles` the user's Tensors.  All handles together own one
+//      reference and the tape: when the last handle goes, nobody can ask for gradients of this value
+//      any more, so the tape goes although saved copies of the value may live on.
+#pragma once
+#include <fornax/error.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "base/blocks.h"
+#include "graph/buffer.h"
+#include "graph/type.h"
+
+namespace fornax {
+
+struct Node;
+struct Tape;
+class Stream;
+void destroy(Node* node);
+void destroy(Tape* tape);
+
+// A node's operands: three in place, more on the heap.
+class Inputs {
+ public:
+  int size() const { return size_; }
+  Ref<Node>& operator[](int i) { return i < kInline ? few_[size_t(i)] : (*many_)[size_t(i)]; }
+  const Ref<Node>& operator[](int i) const {
+    return i < kInline ? few_[size_t(i)] : (*many_)[size_t(i)];
+  }
+  void push_back(Ref<Node> node);
+  void clear();
+
+ private:
+  static constexpr int kInline = 3;
+  std::array<Ref<Node>, kInline> few_;
+  std::unique_ptr<std::vector<Ref<Node>>> many_;  // element i is operand i; the first three unused
+  int size_ = 0;
+};
+
+enum class State : uint8_t { constant, pending, ready, failed };
+
+// How results derived from a value are to be treated; the union of the operands' marks.
+struct Marks {
+  bool autodiff : 1 = false;    // made on an autodiff device, or tracked
+  bool recompute : 1 = false;   // checkpointing: cheap ops are recomputed in the backward pass
+  bool eager : 1 = false;       // run each op as it is written
+};
+
+struct Node {
+  std::atomic<uint32_t> references{1};
+  std::atomic<uint32_t> handles{0};
+  std::atomic<State> state{State::pending};
+  Op op = Op::leaf;
+  Marks marks;
+  int16_t device = 0;  // number of the physical device
+  Type type;
+  Inputs inputs;
+  Attributes attributes;
+  Scalar scalar;
+  Site site;
+
+  Layout layout;       // ready: where the elements lie in buffer
+  Ref<Buffer> buffer;
+  std::shared_ptr<const Error> failure;
+
+  Stream* stream = nullptr;  // pending: where
+  uint32_t index = 0;        // pending: position in the stream's list
+  std::atomic<Tape*> tape{nullptr};  // owned; set while gradients may be asked for
+
+  Node() = default;
+  ~Node();
+  static void* operator new(size_t bytes) { return allocate_block(bytes); }
+  static void operator delete(void* block, size_t bytes) { free_block(block, bytes); }
+};
+
+// The node's tape, or none.  Safe while the caller holds a handle.
+Ref<Tape> tape_of(const Node& node);
+// Gives up the node's tape.
+void drop_tape(Node& node);
+
+// A constant: op full with the given number everywhere.
+Ref<Node> constant_node(int device, Marks marks, Type type, Scalar scalar);
+
+}  // namespace fornax

@@ -1,0 +1,118 @@
+// Layers whose construction or call takes more than a line.
+#include <fornax/grad.h>
+#include <fornax/nn.h>
+
+#include "base/error.h"
+
+namespace fornax::nn {
+namespace {
+
+// A parameter, tracked where it is made on an autodiff device.
+Tensor parameter(const Initializer& start, const Shape& shape, Fan fan, Options o) {
+  const Tensor value = start(shape, fan, o);
+  return o.device.is_autodiff() ? value.require_grad() : value;
+}
+
+void check_sizes(const char* layer, std::initializer_list<int64_t> sizes) {
+  for (const int64_t size : sizes) {
+    if (size < 1) {
+      fail(ErrorKind::shape, "{}: a size is {}; sizes must be at least 1", layer, size);
+    }
+  }
+}
+
+}  // namespace
+
+Linear::Linear(int64_t in, int64_t out, LinearOptions o) {
+  check_sizes("linear", {in, out});
+  const Options options{o.dtype, o.device};
+  weight = parameter(o.weight, {in, out}, {in, out}, options);
+  if (o.bias) bias = parameter(o.bias_start, {out}, {in, out}, options);
+}
+
+Conv2d::Conv2d(int64_t in, int64_t out, Pair kernel, Conv2dOptions o)
+    : options{.stride = o.stride, .padding = o.padding, .dilation = o.dilation,
+              .groups = o.groups} {
+  check_sizes("conv2d", {in, out, kernel.height, kernel.width, o.groups});
+  if (in % o.groups != 0 || out % o.groups != 0) {
+    fail(ErrorKind::shape, "conv2d: {} groups do not divide {} channels in and {} out", o.groups,
+         in, out);
+  }
+  const int64_t window = kernel.height * kernel.width;
+  const Fan fan{in / o.groups * window, out / o.groups * window};
+  const Options options_{o.dtype, o.device};
+  weight = parameter(o.weight, {out, in / o.groups, kernel.height, kernel.width}, fan, options_);
+  if (o.bias) bias = parameter(o.bias_start, {out}, fan, options_);
+}
+
+Embedding::Embedding(int64_t count, int64_t width, EmbeddingOptions o) {
+  check_sizes("embedding", {count, width});
+  weight = parameter(o.weight, {count, width}, {count, width}, {o.dtype, o.device});
+}
+
+BatchNorm::BatchNorm(int64_t channels, BatchNormOptions o)
+    : mode(o.device), epsilon(o.epsilon), momentum(o.momentum) {
+  check_sizes("batch_norm", {channels});
+  const Options options{o.dtype, o.device};
+  if (o.affine) {
+    weight = parameter(constant(1), {channels}, {}, options);
+    bias = parameter(constant(0), {channels}, {}, options);
+  }
+  running_mean.value = zeros({channels}, options);
+  running_var.value = ones({channels}, options);
+}
+
+Tensor BatchNorm::operator()(const Tensor& x) const {
+  const NormOptions options{.weight = weight, .bias = bias, .epsilon = epsilon};
+  if (!mode.training) {
+    return batch_norm(x, running_mean.value, running_var.value, options);
+  }
+  const int64_t channels = running_mean.value.element_count();
+  if (x.rank() < 2 || x.shape(1) != channels) {
+    fail(ErrorKind::shape, "batch_norm: x is {}; axis 1 must have the layer's {} channels",
+         text_of(x.shape()), channels);
+  }
+  const int64_t count = x.element_count() / channels;
+  if (count < 2) {
+    fail(ErrorKind::shape,
+         "batch_norm: x is {}; training needs more than one value per channel, so use a larger "
+         "batch or valid()",
+         text_of(x.shape()));
+  }
+  Shape others{0};
+  for (int axis = 2; axis < x.rank(); axis++) others.push_back(axis);
+  const Axes axes{std::span<const int64_t>(others)};
+  const Tensor mean = x.mean(axes);
+  const Tensor variance = x.variance(axes, {.correction = 0});
+  {
+    const NoGrad no_grad;
+    const double unbiased = double(count) / double(count - 1);
+    const auto blend = [&](const Tensor& old, const Tensor& fresh, double scale) {
+      return (old * (1 - momentum) + fresh.detach() * (momentum * scale)).cast(old.dtype());
+    };
+    running_mean.value = blend(running_mean.value, mean, 1);
+    running_var.value = blend(running_var.value, variance, unbiased);
+  }
+  return batch_norm(x, mean, variance, options);
+}
+
+LayerNorm::LayerNorm(const Shape& shape, LayerNormOptions o)
+    : axes(shape.rank()), epsilon(o.epsilon) {
+  const Options options{o.dtype, o.device};
+  if (o.affine) {
+    weight = parameter(constant(1), shape, {}, options);
+    bias = parameter(constant(0), shape, {}, options);
+  }
+}
+
+RmsNorm::RmsNorm(int64_t size, RmsNormOptions o) : epsilon(o.epsilon) {
+  weight = parameter(constant(1), {size}, {}, {o.dtype, o.device});
+}
+
+Dropout::Dropout(double probability, Device device) : probability(probability), mode(device) {
+  if (!(probability >= 0 && probability <= 1)) {
+    fail(ErrorKind::value, "dropout: the probability is {}; it must be within [0, 1]", probability);
+  }
+}
+
+}  // namespace fornax::nn

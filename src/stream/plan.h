@@ -1,0 +1,68 @@
+// Plans: how a segment of recorded nodes is computed, cached by the segment's structure.
+//
+// Values are numbered: the segment's leaves first (ready and constant operands), then the results
+// that are put in memory.  A plan holds no data and may run on several threads at once.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace fornax {
+
+// A segment in the form that plans are made from and keyed by: numbers only, no data.
+struct SegmentLeaf {
+  Type type;
+  Layout layout;          // offset 0: where it begins is an argument
+  bool constant = false;  // a number, given as an argument
+  bool dies = false;      // nobody else holds it: its memory may be written
+};
+struct SegmentNode {
+  Op op;
+  Type type;
+  Attributes attributes;
+  std::vector<int> inputs;  // value < leaves: a leaf; else node number + leaves
+  bool outlives = false;    // somebody can read it after the segment has run
+};
+struct Segment {
+  std::vector<SegmentLeaf> leaves;
+  std::vector<SegmentNode> nodes;
+};
+
+struct PlanOutput {
+  int value;
+  Type type;
+  Op op;                  // whose result it is
+  int donor = -1;         // position of the input whose memory it takes over, -1: fresh memory
+};
+struct PlanStep {
+  std::unique_ptr<Prepared> prepared;
+  std::vector<int> inputs;          // values
+  std::vector<int64_t> input_offsets;  // relative to where each value begins, in elements
+  std::vector<PlanOutput> outputs;
+  std::vector<int> last_uses;       // values that no later step reads and nobody keeps
+  int node;                         // the segment node that errors are told about
+  std::string ops;                  // "mul add exp"
+  size_t bytes = 0;                 // read and written
+};
+struct PlanResult {
+  int node;       // of the segment
+  int value;
+  Layout layout;  // relative to where the value begins
+};
+struct Plan {
+  int values = 0;
+  std::vector<PlanStep> steps;
+  std::vector<PlanResult> results;
+};
+
+// Greedy fusion: stream/planner.cpp says how.
+Plan make_plan(const Segment& segment, Backend& backend, int ordinal);
+
+// The plan for `segment`, from the device's cache or made now.
+std::shared_ptr<const Plan> plan_for(const Segment& segment, int device);
+size_t cached_plan_count(int device);
+
+}  // namespace fornax

@@ -1,0 +1,322 @@
+// The planner: one pass that groups nodes greedily, one that finds what must be in memory, one that
+// builds the groups and their memory plan.
+//
+// Groups run in the order of their numbers.  A node may join the last group that any of its operands
+// comes from, because everything else that it reads is then ready before that group runs.  It does if
+// that group is still open to it:
+//   - a pointwise node joins a group whose steps so far have its shape;
+//   - a reduction joins the pointwise group that makes its operand, and becomes the group's anchor;
+//   - a pointwise node of the reduced shape joins the reduction that it reads.
+// Views join nothing: they are layouts of the value that they look at.
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/settings.h"
+#include "stream/plan.h"
+
+namespace fornax {
+namespace {
+
+constexpr int kLargestGroup = 64;   // steps of work
+constexpr int kMostInputs = 24;
+
+// Casts work element by element like the ops with a value column.
+bool works_by_element(Op op) { return is_pointwise(op) || op == Op::cast; }
+
+struct Draft {
+  std::vector<int> nodes;
+  int anchor = -1;      // node
+  Shape domain;
+  Shape result;         // of the anchor
+  bool open = false;
+  int inputs = 0;       // upper bound
+};
+
+// Where a value's elements lie.
+struct Location {
+  int value = -1;
+  Layout layout;
+};
+
+class Planner {
+ public:
+  Planner(const Segment& segment, Backend& backend, int ordinal)
+      : segment_(segment), leaves_(int(segment.leaves.size())), backend_(backend),
+        ordinal_(ordinal) {}
+
+  Plan run() {
+    group_nodes();
+    find_stored();
+    plan_.values = leaves_;
+    locations_.resize(segment_.nodes.size());
+    for (const Draft& draft : drafts_) emit(draft);
+    for (int n = 0; n < int(segment_.nodes.size()); n++) {
+      if (!segment_.nodes[size_t(n)].outlives) continue;
+      const Location& location = locate(n + leaves_);
+      plan_.results.push_back({n, location.value, location.layout});
+    }
+    find_last_uses();
+    return std::move(plan_);
+  }
+
+ private:
+  const SegmentNode& node(int n) const { return segment_.nodes[size_t(n)]; }
+  const Type& type_of(int input) const {
+    return input < leaves_ ? segment_.leaves[size_t(input)].type : node(input - leaves_).type;
+  }
+
+  // The group that computes what `input` looks at, -1 for leaves.
+  int group_of(int input) const {
+    return input < leaves_ ? -1 : group_[size_t(input - leaves_)];
+  }
+
+  void group_nodes() {
+    group_.assign(segment_.nodes.size(), -1);
+    for (int n = 0; n < int(segment_.nodes.size()); n++) {
+      const SegmentNode& x = node(n);
+      if (is_view(x.op)) {
+        group_[size_t(n)] = group_of(x.inputs[0]);
+        continue;
+      }
+      int last = -1;
+      for (int input : x.inputs) last = std::max(last, group_of(input));
+      if (last < 0 || !joins(n, last)) last = open_group(n);
+      add(n, last);
+    }
+  }
+
+  int open_group(int n) {
+    const SegmentNode& x = node(n);
+    Draft draft;
+    draft.open = works_by_element(x.op) || is_reduce(x.op);
+    const bool own_shape = works_by_element(x.op) || x.inputs.empty();
+    draft.domain = own_shape ? x.type.shape : type_of(x.inputs[0]).shape;
+    drafts_.push_back(std::move(draft));
+    return int(drafts_.size()) - 1;
+  }
+
+  void add(int n, int group) {
+    Draft& draft = drafts_[size_t(group)];
+    const SegmentNode& x = node(n);
+    if (!works_by_element(x.op)) {
+      draft.anchor = n;
+      draft.result = x.type.shape;
+    }
+    for (int input : x.inputs) draft.inputs += group_of(input) != group;
+    draft.nodes.push_back(n);
+    group_[size_t(n)] = group;
+  }
+
+  // Whether node n may become part of `group`, which makes at least one of its operands.
+  bool joins(int n, int group) const {
+    const Draft& draft = drafts_[size_t(group)];
+    const SegmentNode& x = node(n);
+    if (!draft.open || int(draft.nodes.size()) >= kLargestGroup ||
+        draft.inputs + int(x.inputs.size()) > kMostInputs) {
+      return false;
+    }
+    const bool by_element = works_by_element(x.op);
+    if (!by_element && (!is_reduce(x.op) || draft.anchor >= 0)) return false;
+    const Shape& wanted = draft.anchor >= 0 ? draft.result : draft.domain;
+    if (by_element && x.type.shape != wanted) return false;
+    for (int input : x.inputs) {
+      if (group_of(input) != group) continue;
+      const int producer = input - leaves_;
+      // A view of what the group makes needs that in memory; and after the anchor only what has the
+      // anchor's shape because it comes after it can be read.
+      if (is_view(node(producer).op)) return false;
+      if (node(producer).type.shape != (by_element ? wanted : draft.domain)) return false;
+      if (draft.anchor >= 0 && producer < draft.anchor) return false;
+    }
+    return true;
+  }
+
+  // Values read outside their group, through a view, or by somebody after the segment are stored.
+  void find_stored() {
+    stored_.assign(segment_.nodes.size(), false);
+    for (int n = 0; n < int(segment_.nodes.size()); n++) {
+      if (node(n).outlives && !is_view(node(n).op)) stored_[size_t(n)] = true;
+      for (int input : node(n).inputs) {
+        if (input >= leaves_ && (is_view(node(n).op) || group_of(input) != group_[size_t(n)])) {
+          stored_[size_t(input - leaves_)] = true;
+        }
+      }
+    }
+  }
+
+  // Where a leaf, a stored node or a view lies; copies where a view has no layout.
+  Location locate(int input) {
+    if (input < leaves_) return {input, segment_.leaves[size_t(input)].layout};
+    Location& known = locations_[size_t(input - leaves_)];
+    if (known.value >= 0) return known;
+    const SegmentNode& view = node(input - leaves_);
+    FORNAX_CHECK(is_view(view.op));
+    Location source = locate(view.inputs[0]);
+    Location result = source;
+    if (!view_layout(view.op, view.attributes, type_of(view.inputs[0]), source.layout, view.type,
+                     result.layout)) {
+      source = copy(view.inputs[0], source, input - leaves_);
+      result.value = source.value;
+      FORNAX_CHECK(view_layout(view.op, view.attributes, type_of(view.inputs[0]), source.layout,
+                               view.type, result.layout));
+    }
+    known = result;
+    return result;
+  }
+
+  Location copy(int input, const Location& source, int for_node) {
+    Group group;
+    const Type& type = type_of(input);
+    group.domain = type.shape;
+    group.inputs = 1;
+    group.layouts = {source.layout};
+    group.layouts[0].offset = 0;
+    group.graph.steps = {leaf_step(type, source.value), Step{Op::copy, type, {0}, {}, {}}};
+    group.graph.outputs = {1};
+    const int value = plan_.values++;
+    PlanStep step;
+    step.inputs = {source.value};
+    step.outputs = {{value, type, Op::copy, -1}};
+    step.node = for_node;
+    finish(std::move(step), group, {source.layout.offset});
+    return {value, row_major(type.shape)};
+  }
+
+  Step leaf_step(const Type& type, int value) const {
+    const bool constant = value < leaves_ && segment_.leaves[size_t(value)].constant;
+    Attributes attributes{int64_t(type.dtype)};
+    attributes.insert(attributes.end(), type.shape.begin(), type.shape.end());
+    return {constant ? Op::full : Op::leaf, type, {}, std::move(attributes), Scalar(0)};
+  }
+
+  void emit(const Draft& draft) {
+    Group group;
+    group.domain = draft.domain;
+    PlanStep step;
+    step.node = draft.anchor >= 0 ? draft.anchor : draft.nodes.back();
+    std::vector<int64_t> offsets;
+    std::map<int, int> step_of;  // input as numbered by the segment -> step of the group
+    for (int n : draft.nodes) {
+      for (int input : node(n).inputs) {
+        if (group_of(input) == group_[size_t(n)] && !is_view(node(input - leaves_).op)) continue;
+        if (step_of.count(input)) continue;
+        const Location location = locate(input);
+        step_of[input] = int(group.graph.steps.size());
+        group.graph.steps.push_back(leaf_step(type_of(input), location.value));
+        group.layouts.push_back(location.layout);
+        group.layouts.back().offset = 0;
+        offsets.push_back(location.layout.offset);
+        step.inputs.push_back(location.value);
+      }
+    }
+    group.inputs = int(group.graph.steps.size());
+    for (int n : draft.nodes) {
+      Step work{node(n).op, node(n).type, {}, node(n).attributes, Scalar(0)};
+      for (int input : node(n).inputs) work.inputs.push_back(step_of.at(input));
+      const int number = int(group.graph.steps.size());
+      step_of[n + leaves_] = number;
+      if (n == draft.anchor) group.anchor = number;
+      group.graph.steps.push_back(std::move(work));
+      if (!stored_[size_t(n)]) continue;
+      group.graph.outputs.push_back(number);
+      const int value = plan_.values++;
+      locations_[size_t(n)] = {value, row_major(node(n).type.shape)};
+      step.outputs.push_back({value, node(n).type, node(n).op, -1});
+    }
+    if (group.graph.outputs.empty()) return;  // only its views' views were wanted, or nothing
+    finish(std::move(step), group, offsets);
+  }
+
+  void finish(PlanStep step, const Group& group, const std::vector<int64_t>& offsets) {
+    if (settings().verify) verify(group.graph);
+    for (size_t i = size_t(group.inputs); i < group.graph.steps.size(); i++) {
+      if (!step.ops.empty()) step.ops += ' ';
+      step.ops += info(group.graph.steps[i].op).name;
+    }
+    for (int i = 0; i < group.inputs; i++) {
+      const Step& input = group.graph.steps[size_t(i)];
+      if (input.op == Op::leaf) {
+        step.bytes += size_t(input.type.shape.element_count()) * size_of(input.type.dtype);
+      }
+    }
+    for (const PlanOutput& output : step.outputs) {
+      step.bytes += size_t(output.type.shape.element_count()) * size_of(output.type.dtype);
+    }
+    log(5, "group {}:\n{}", step.ops, logs(5) ? text_of(group.graph) : "");
+    step.prepared = backend_.prepare(ordinal_, group);
+    step.input_offsets = offsets;
+    donors_of(step, group);
+    plan_.steps.push_back(std::move(step));
+  }
+
+  // Inputs that an output of the same type could overwrite; whether they die there is found later.
+  void donors_of(PlanStep& step, const Group& group) {
+    candidates_.emplace_back();
+    if (group.anchor >= 0) return;
+    for (int i = 0; i < group.inputs; i++) {
+      const Step& input = group.graph.steps[size_t(i)];
+      const int value = step.inputs[size_t(i)];
+      const bool writable = value >= leaves_ || segment_.leaves[size_t(value)].dies;
+      // A value that comes in twice under different layouts is read after the output is written.
+      const bool once = std::count(step.inputs.begin(), step.inputs.end(), value) == 1;
+      if (input.op == Op::leaf && writable && once && step.input_offsets[size_t(i)] == 0 &&
+          is_contiguous(input.type.shape, group.layouts[size_t(i)])) {
+        candidates_.back().push_back({i, input.type});
+      }
+    }
+  }
+
+  void find_last_uses() {
+    std::vector<int> last(size_t(plan_.values), -1);
+    for (int s = 0; s < int(plan_.steps.size()); s++) {
+      for (int value : plan_.steps[size_t(s)].inputs) last[size_t(value)] = s;
+      for (const PlanOutput& output : plan_.steps[size_t(s)].outputs) last[size_t(output.value)] = s;
+    }
+    for (const PlanResult& result : plan_.results) last[size_t(result.value)] = -1;
+    for (int value = 0; value < plan_.values; value++) {
+      if (last[size_t(value)] < 0) continue;
+      if (value < leaves_ && !segment_.leaves[size_t(value)].dies) continue;
+      plan_.steps[size_t(last[size_t(value)])].last_uses.push_back(value);
+    }
+    for (size_t s = 0; s < plan_.steps.size(); s++) choose_donors(plan_.steps[s], candidates_[s]);
+  }
+
+  struct Candidate {
+    int input;
+    Type type;
+  };
+
+  static void choose_donors(PlanStep& step, std::vector<Candidate>& candidates) {
+    for (PlanOutput& output : step.outputs) {
+      for (Candidate& candidate : candidates) {
+        if (candidate.input < 0 || candidate.type != output.type) continue;
+        const int value = step.inputs[size_t(candidate.input)];
+        auto dies = std::find(step.last_uses.begin(), step.last_uses.end(), value);
+        if (dies == step.last_uses.end()) continue;
+        output.donor = candidate.input;
+        candidate.input = -1;
+        break;
+      }
+    }
+  }
+
+  const Segment& segment_;
+  const int leaves_;
+  Backend& backend_;
+  const int ordinal_;
+  Plan plan_;
+  std::vector<Draft> drafts_;
+  std::vector<int> group_;       // per node; of a view the group of what it looks at
+  std::vector<bool> stored_;     // per node
+  std::vector<Location> locations_;
+  std::vector<std::vector<Candidate>> candidates_;  // per plan step
+};
+
+}  // namespace
+
+Plan make_plan(const Segment& segment, Backend& backend, int ordinal) {
+  return Planner(segment, backend, ordinal).run();
+}
+
+}  // namespace fornax

@@ -1,0 +1,28 @@
+// Running plans, and watching them run.
+#pragma once
+#include <fornax/device.h>
+
+#include "graph/node.h"
+#include "stream/plan.h"
+
+namespace fornax {
+
+// What a value of a plan is while the plan runs: memory and where it begins, or a number, or the
+// error that kept it from being computed.
+struct RunValue {
+  Ref<Buffer> buffer;
+  int64_t offset = 0;  // elements
+  Scalar scalar;
+  std::shared_ptr<const Error> failure;
+};
+
+// Runs every step of the plan.  `values` has plan.values entries, leaves filled in; on return those
+// of plan.results are.  Sites are per segment node, for errors.  Errors of a step fail its results
+// and what depends on them, never other steps.
+void run_plan(const Plan& plan, int device, std::vector<RunValue>& values,
+              const std::vector<Site>& sites);
+
+// While one is set on this thread, run_plan notes each step in it.
+ProfileReport* set_profile(ProfileReport* report);
+
+}  // namespace fornax

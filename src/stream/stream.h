@@ -1,0 +1,47 @@
+// Streams: where recorded nodes pend, one per thread and physical device.
+//
+// Invariants
+//  (1) The operands of a pending node are constant, ready, failed, or pending in the same stream
+//      before it; an operand that pends elsewhere is computed first.
+//  (2) Flushing computes every pending node that somebody can still read, in the calling thread and
+//      under the stream's lock, and leaves the stream empty.  Nodes whose work failed, and those that
+//      depend on them, are failed; all others are ready.
+//  (3) Streams live as long as the process.
+// Any thread may flush any stream.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "graph/node.h"
+
+namespace fornax {
+
+class Stream {
+ public:
+  explicit Stream(int device) : device_(device) {}
+
+  // The calling thread's stream for the device.
+  static Stream& of_this_thread(int device);
+  // Flushes every thread's stream of the device.
+  static void flush_all(int device);
+
+  // Appends the node, and flushes if too much is pending.
+  void record(const Ref<Node>& node);
+  void flush();
+
+ private:
+  void flush_locked();
+
+  const int device_;
+  std::mutex mutex_;
+  std::vector<Ref<Node>> pending_;
+  int64_t pending_bytes_ = 0;
+};
+
+// Throws a failed node's error, which thereby counts as read.
+[[noreturn]] void throw_failure(const std::shared_ptr<const Error>& failure);
+// Throws the first failure on the device that nobody has read, and forgets the others.
+void throw_unread_failure(int device);
+
+}  // namespace fornax

@@ -1,0 +1,98 @@
+// Shorthands for ops that are composed from primitives.  Each records at most one node and none where
+// the result would equal its input.  Axes are normal: 0 <= axis < rank.
+#pragma once
+#include "tensor/record.h"
+
+namespace fornax {
+
+inline Attributes sizes_of(const Shape& shape) { return Attributes(shape.begin(), shape.end()); }
+
+inline Tensor reshaped(const Tensor& x, const Shape& shape) {
+  return x.shape() == shape ? x : record(Op::reshape, {&x}, sizes_of(shape));
+}
+inline Tensor expanded(const Tensor& x, const Shape& shape) {
+  return x.shape() == shape ? x : record(Op::expand, {&x}, sizes_of(shape));
+}
+inline Tensor permuted(const Tensor& x, const Attributes& order) {
+  return record(Op::permute, {&x}, order);
+}
+inline Tensor converted(const Tensor& x, DType dtype) {
+  return x.dtype() == dtype ? x : record(Op::cast, {&x}, {int64_t(dtype)});
+}
+
+// The dtype in which means, norms and exponentials of `dtype` are computed: f64 for f64, else f32.
+inline DType compute_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+inline Tensor computable(const Tensor& x) { return converted(x, compute_dtype(x.dtype())); }
+// The dtype of the result of such a computation: floats keep theirs, others give f32.
+inline DType floating_dtype(DType dtype) { return is_floating(dtype) ? dtype : DType::f32; }
+
+// Reduced axes keep size 1.
+inline Tensor reduced(Op op, const Tensor& x, const Attributes& axes) {
+  return record(op, {&x}, axes);
+}
+inline Shape without(const Shape& shape, const Attributes& axes) {
+  Shape rest = shape;
+  for (size_t i = axes.size(); i-- > 0;) rest.erase(int(axes[i]));
+  return rest;
+}
+inline int64_t count_over(const Shape& shape, const Attributes& axes) {
+  int64_t count = 1;
+  for (int64_t axis : axes) count *= shape[int(axis)];
+  return count;
+}
+
+inline Attributes whole_slices(const Shape& shape) {
+  Attributes numbers;
+  for (int64_t size : shape) numbers.insert(numbers.end(), {0, size, 1});
+  return numbers;
+}
+inline Tensor sliced(const Tensor& x, int axis, int64_t start, int64_t count, int64_t step = 1) {
+  if (start == 0 && step == 1 && count == x.shape()[axis]) return x;
+  Attributes numbers = whole_slices(x.shape());
+  numbers[size_t(axis) * 3] = start;
+  numbers[size_t(axis) * 3 + 1] = count;
+  numbers[size_t(axis) * 3 + 2] = step;
+  return record(Op::slice, {&x}, std::move(numbers));
+}
+inline Tensor gathered(const Tensor& x, int axis, const Tensor& index) {
+  return record(Op::gather, {&x, &index}, {axis});
+}
+
+// `value` in the kind of number that `dtype` holds.
+inline Scalar scalar_as(DType dtype, Scalar value) {
+  if (is_floating(dtype)) return value.as_double();
+  if (is_boolean(dtype)) return value.as_double() != 0;
+  return is_signed(dtype) ? Scalar(value.as_int64()) : Scalar(value.as_uint64());
+}
+inline Tensor number_like(const Tensor& x, Scalar value) {
+  return constant(x.device(), {x.dtype(), {}}, scalar_as(x.dtype(), value));
+}
+// 0, 1, ... count - 1 on the device.
+Tensor positions(Device device, int64_t count, int64_t start = 0);
+
+// Pads each axis by its (before, after), with `between` zero elements between neighbours.
+Tensor padded(const Tensor& x, Attributes before_after_between, Scalar value);
+
+// While one lives, what this thread records is not tracked.
+class Untracked {
+ public:
+  Untracked() : before_(set_grad_enabled(false)) {}
+  ~Untracked() { set_grad_enabled(before_); }
+  Untracked(const Untracked&) = delete;
+  Untracked& operator=(const Untracked&) = delete;
+
+ private:
+  bool before_;
+};
+
+// The square root of numbers >= 0, whose gradient at 0 is 0 instead of infinite.
+Tensor root(const Tensor& x);
+// Sum and mean over `axes`, which keep size 1.  Requires: x is floating, not of half precision.
+inline Tensor sum_over(const Tensor& x, const Attributes& axes) { return reduced(Op::sum, x, axes); }
+inline Tensor mean_over(const Tensor& x, const Attributes& axes) {
+  return sum_over(x, axes) / double(count_over(x.shape(), axes));
+}
+// The largest element over `axes`, of size 1 and untracked: a shift that leaves gradients alone.
+Tensor shift_over(const Tensor& x, const Attributes& axes);
+
+}  // namespace fornax

@@ -1,0 +1,295 @@
+// Recording ops and tracking them.  record.h says what each function promises.
+#include "tensor/record.h"
+
+#include <algorithm>
+#include <array>
+
+#include "backend/registry.h"
+#include "graph/tape.h"
+#include "stream/stream.h"
+#include "tensor/small.h"
+
+namespace fornax {
+namespace {
+
+thread_local bool grads = true;
+
+Marks union_of(Marks a, Marks b) {
+  a.autodiff |= b.autodiff;
+  a.recompute |= b.recompute;
+  a.eager |= b.eager;
+  return a;
+}
+
+[[noreturn]] void mixed_devices(Op op, const Node& a, const Node& b, Site site) {
+  throw_error(ErrorKind::device,
+              fmt::format("{}: operands are on {} ({}) and {} ({}); move one with to(device)",
+                          Call::name_or(info(op).name.data()), physical_device(a.device).name,
+                          text_of(a.type), physical_device(b.device).name, text_of(b.type)),
+              site);
+}
+
+// Ops whose results checkpointing computes again rather than keeps.
+bool is_cheap(Op op) { return is_pointwise(op) || is_view(op) || op == Op::cast; }
+
+// Gives the result a tape if an operand has one.
+void track(Node& result, std::span<Node* const> inputs) {
+  bool tracked = false;
+  for (Node* input : inputs) tracked |= input->tape.load(std::memory_order_relaxed) != nullptr;
+  if (!tracked) return;
+  auto tape = Ref<Tape>::adopt(new Tape);
+  tape->op = result.op;
+  tape->marks = result.marks;
+  tape->device = result.device;
+  tape->type = result.type;
+  tape->attributes = result.attributes;
+  tape->scalar = result.scalar;
+  tape->site = result.site;
+  tape->recomputable = result.marks.recompute && is_cheap(result.op);
+  const OpInfo& row = info(result.op);
+  uint8_t reads = tape->recomputable ? uint8_t(0xff) : uint8_t(0);
+  bool reads_result = false;
+  for (size_t i = 0; i < inputs.size(); i++) {
+    tape->input_types.push_back(inputs[i]->type);
+    Ref<Tape> edge = tape_of(*inputs[i]);
+    if (edge) {
+      reads |= row.saved[std::min<size_t>(i, 2)].inputs;
+      reads_result |= row.saved[std::min<size_t>(i, 2)].result;
+    }
+    tape->edges.push_back(std::move(edge));
+  }
+  for (size_t i = 0; i < inputs.size(); i++) {
+    const bool keep = i < 8 && (reads >> i & 1) != 0;
+    const bool has_recipe = tape->edges[i] && tape->edges[i]->recomputable;
+    tape->inputs.push_back(keep && !has_recipe ? Ref<Node>(inputs[i]) : Ref<Node>());
+  }
+  if (reads_result && !tape->recomputable) tape->result = Ref<Node>(&result);
+  result.tape.store(tape.leave(), std::memory_order_release);
+}
+
+// A view of a ready or constant value needs no work: the result is ready at once.
+bool view_now(Node& result, const Node& input) {
+  const State state = input.state.load(std::memory_order_acquire);
+  if (state == State::constant) {
+    result.op = Op::full;
+    result.scalar = input.scalar;
+    result.attributes.clear();
+    result.state.store(State::constant, std::memory_order_release);
+    return true;
+  }
+  if (state != State::ready || !view_layout(result.op, result.attributes, input.type, input.layout,
+                                            result.type, result.layout)) {
+    return false;
+  }
+  result.buffer = input.buffer;
+  result.state.store(State::ready, std::memory_order_release);
+  return true;
+}
+
+Tensor record_nodes(Op op, std::span<Node* const> inputs, Attributes attributes, Site site) {
+  auto result = Ref<Node>::adopt(new Node);
+  result->op = op;
+  result->attributes = std::move(attributes);
+  result->site = Call::site_or(site);
+  std::array<const Type*, 8> few;
+  std::vector<const Type*> many;
+  const Type** types = few.data();
+  if (inputs.size() > few.size()) {
+    many.resize(inputs.size());
+    types = many.data();
+  }
+  for (size_t i = 0; i < inputs.size(); i++) {
+    Node& input = *inputs[i];
+    types[i] = &input.type;
+    if (input.device != inputs[0]->device) mixed_devices(op, *inputs[0], input, site);
+    if (input.state.load(std::memory_order_acquire) == State::failed) throw_failure(input.failure);
+    result->marks = union_of(result->marks, input.marks);
+  }
+  result->device = inputs[0]->device;
+  try {
+    result->type = infer({op, types, int(inputs.size()), result->attributes});
+  } catch (const Error& error) {
+    // Type rules know the call under way; a bare primitive's site is known only here.
+    if (error.site().line > 0 || site.line == 0) throw;
+    throw_error(error.kind(), error.what(), site);
+  }
+  if (grads && is_floating(result->type.dtype)) track(*result, inputs);
+  const bool done = (is_view(op) && view_now(*result, *inputs[0])) || run_small(*result, inputs);
+  if (!done) {
+    Stream& stream = Stream::of_this_thread(result->device);
+    for (Node* input : inputs) {
+      if (input->state.load(std::memory_order_acquire) == State::pending &&
+          input->stream != &stream) {
+        realise(*input);
+      }
+      result->inputs.push_back(Ref<Node>(input));
+    }
+    stream.record(result);
+    if (result->marks.eager) realise(*result);
+  }
+  return tensor_of(result);
+}
+
+}  // namespace
+
+bool grad_enabled() { return grads; }
+bool set_grad_enabled(bool enabled) { return std::exchange(grads, enabled); }
+
+Node& node_of(const Tensor& tensor) {
+  if (!tensor.defined()) {
+    fail(ErrorKind::value, "{}: a tensor is undefined; give it a value first",
+         Call::name_or("tensor"));
+  }
+  return *tensor.node();
+}
+
+Tensor tensor_of(const Ref<Node>& node) {
+  if (node->handles.fetch_add(1, std::memory_order_acq_rel) == 0) {
+    node->references.fetch_add(1, std::memory_order_relaxed);  // owned by all handles together
+  }
+  return Tensor(node.get());
+}
+
+Ref<Tape> tape_of(const Tensor& tensor) { return tape_of(node_of(tensor)); }
+
+void set_tape(const Tensor& tensor, Ref<Tape> tape) {
+  Ref<Tape>::adopt(node_of(tensor).tape.exchange(tape.leave(), std::memory_order_acq_rel));
+}
+
+Tensor tracked_tensor(const Ref<Node>& node, Ref<Tape> tape) {
+  const bool before = set_grad_enabled(false);
+  Node* input = node.get();
+  Tensor alias = record_nodes(Op::detach, std::span(&input, 1), {}, node->site);
+  set_grad_enabled(before);
+  set_tape(alias, std::move(tape));
+  return alias;
+}
+
+void realise(Node& node) {
+  if (node.state.load(std::memory_order_acquire) == State::pending) node.stream->flush();
+  if (node.state.load(std::memory_order_acquire) == State::failed) throw_failure(node.failure);
+}
+
+Ref<Node> materialise(const Tensor& tensor) {
+  Node& node = node_of(tensor);
+  realise(node);
+  if (node.state.load(std::memory_order_acquire) == State::ready &&
+      is_contiguous(node.type.shape, node.layout)) {
+    return Ref<Node>(&node);
+  }
+  const bool before = set_grad_enabled(false);
+  const Tensor copied = record(Op::copy, {&tensor});
+  set_grad_enabled(before);
+  realise(*copied.node());
+  return Ref<Node>(copied.node());
+}
+
+Tensor record(Op op, std::span<const Tensor* const> inputs, Attributes attributes, Site site) {
+  std::array<Node*, 8> few;
+  std::vector<Node*> many;
+  Node** nodes = few.data();
+  if (inputs.size() > few.size()) {
+    many.resize(inputs.size());
+    nodes = many.data();
+  }
+  for (size_t i = 0; i < inputs.size(); i++) nodes[i] = &node_of(*inputs[i]);
+  return record_nodes(op, std::span(nodes, inputs.size()), std::move(attributes), site);
+}
+
+Marks marks_of(Device device) {
+  Marks marks;
+  marks.autodiff = device.is_autodiff();
+  marks.recompute = device.checkpointing() == Checkpointing::balanced;
+  marks.eager = device.is_eager();
+  return marks;
+}
+
+Tensor constant(Device device, Type type, Scalar value) {
+  return tensor_of(constant_node(device.physical(), marks_of(device), type, value));
+}
+
+namespace {
+
+// The dtype that operands of a pointwise op are brought to; `first` skips a condition.
+DType common_dtype(std::span<const Operand* const> operands, size_t first, Rule rule) {
+  bool any_tensor = false, number_is_float = false, number_is_integer = false;
+  DType dtype = DType::bool_;
+  for (size_t i = first; i < operands.size(); i++) {
+    if (operands[i]->is_number()) {
+      number_is_float |= operands[i]->number().kind() == Scalar::Kind::floating;
+      number_is_integer |= operands[i]->number().kind() != Scalar::Kind::boolean;
+    } else {
+      const DType next = node_of(operands[i]->tensor()).type.dtype;
+      dtype = any_tensor ? promote(dtype, next) : next;
+      any_tensor = true;
+    }
+  }
+  if (number_is_float && !is_floating(dtype)) dtype = DType::f32;
+  if (number_is_integer && is_boolean(dtype)) dtype = DType::i64;
+  const bool wants_float = rule == Rule::floating || rule == Rule::floating_boolean;
+  return wants_float && !is_floating(dtype) ? DType::f32 : dtype;
+}
+
+// The operand as a tensor of `dtype` on the device (and with the marks) of `like`.
+Tensor as_tensor(const Operand& operand, DType dtype, const Node* like) {
+  if (!operand.is_number()) {
+    const Tensor& tensor = operand.tensor();
+    return node_of(tensor).type.dtype == dtype ? tensor : tensor.cast(dtype, operand.site());
+  }
+  if (!like) return constant(Device(), {dtype, {}}, operand.number());
+  return tensor_of(constant_node(like->device, {}, {dtype, {}}, operand.number()));
+}
+
+}  // namespace
+
+Tensor record_pointwise(Op op, std::initializer_list<const Operand*> operands) {
+  const std::span<const Operand* const> list(operands.begin(), operands.size());
+  const Rule rule = info(op).rule;
+  const size_t first = rule == Rule::selected ? 1 : 0;
+  const DType dtype = common_dtype(list, first, rule);
+  const Node* like = nullptr;
+  for (const Operand* operand : list) {
+    if (!operand->is_number()) {
+      like = &node_of(operand->tensor());
+      break;
+    }
+  }
+  Tensor converted[3];
+  Node* nodes[3];
+  for (size_t i = 0; i < list.size(); i++) {
+    const Operand& operand = *list[i];
+    const bool condition = i < first;
+    if (!operand.is_number() && (condition || node_of(operand.tensor()).type.dtype == dtype)) {
+      nodes[i] = operand.tensor().node();
+      continue;
+    }
+    converted[i] = as_tensor(operand, condition ? DType::bool_ : dtype, like);
+    nodes[i] = converted[i].node();
+  }
+  return record_nodes(op, std::span<Node* const>(nodes, list.size()), {}, list[0]->site());
+}
+
+int normal_axis(int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank) {
+    fail(ErrorKind::index, "{}: axis {} is outside {} axes; give one from {} to {}",
+         Call::name_or("axis"), axis, rank, -rank, rank - 1);
+  }
+  return int(axis < 0 ? axis + rank : axis);
+}
+
+Attributes normal_axes(const Axes& axes, int rank) {
+  Attributes result;
+  if (axes.all()) {
+    for (int axis = 0; axis < rank; axis++) result.push_back(axis);
+    return result;
+  }
+  for (int64_t axis : axes.list()) result.push_back(normal_axis(axis, rank));
+  std::sort(result.begin(), result.end());
+  const auto twice = std::adjacent_find(result.begin(), result.end());
+  if (twice != result.end()) {
+    fail(ErrorKind::value, "{}: axis {} is named twice", Call::name_or("axes"), *twice);
+  }
+  return result;
+}
+
+}  // namespace fornax

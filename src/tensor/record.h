@@ -1,0 +1,62 @@
+// Recording: the one way in which ops come to be, and the bridge between Tensors and nodes.
+#pragma once
+#include <fornax/tensor.h>
+
+#include <initializer_list>
+
+#include "base/error.h"
+#include "graph/attributes.h"
+#include "graph/node.h"
+#include "graph/tape.h"
+
+namespace fornax {
+
+// Records `op` on `inputs`, which share a device, and returns the result: pending, or ready where it
+// is a view of a ready value or small enough to run at once.  Tracked where an input is tracked, the
+// result is floating and gradients are on.  Error: as infer(), and Error(device) for mixed devices.
+Tensor record(Op op, std::span<const Tensor* const> inputs, Attributes attributes = {},
+              Site site = {});
+inline Tensor record(Op op, std::initializer_list<const Tensor*> inputs, Attributes attributes = {},
+                     Site site = {}) {
+  return record(op, std::span(inputs.begin(), inputs.size()), std::move(attributes), site);
+}
+
+// A pointwise op on operands: numbers adopt dtypes, dtypes are promoted by the op's rule.
+Tensor record_pointwise(Op op, std::initializer_list<const Operand*> operands);
+
+// One number everywhere.
+Tensor constant(Device device, Type type, Scalar value);
+
+// A ready value copied from host memory.
+Tensor from_host(const void* data, const Type& type, Device device);
+// A tape whose gradient is `custom`, for a result that was made from `inputs`.
+Ref<Tape> custom_tape(const Tensor& result, const std::vector<Tensor>& inputs,
+                      std::shared_ptr<CustomGradient> custom);
+Marks marks_of(Device device);
+
+// The node of a defined tensor.  Error(value): undefined, with the name of the call under way.
+Node& node_of(const Tensor& tensor);
+// A new handle to the node.
+Tensor tensor_of(const Ref<Node>& node);
+// A new handle to the node's value that is tracked by `tape`; used where a gradient is itself
+// differentiated.
+Tensor tracked_tensor(const Ref<Node>& node, Ref<Tape> tape);
+Ref<Tape> tape_of(const Tensor& tensor);
+// Gives the tensor's node a tape.  Requires: nobody else has a handle to it yet.
+void set_tape(const Tensor& tensor, Ref<Tape> tape);
+
+// Computes the node if it is pending; afterwards it is ready or constant.  Error: its failure.
+void realise(Node& node);
+// A ready, contiguous, readable value: computed, copied and materialised as needed.
+Ref<Node> materialise(const Tensor& tensor);
+
+// Whether ops on this thread are tracked (NoGrad switches it off).
+bool grad_enabled();
+bool set_grad_enabled(bool enabled);  // returns what was
+
+// 0 <= axis < rank.  Error(index): it names no axis of a value with `rank` axes.
+int normal_axis(int64_t axis, int rank);
+// Ascending, each axis once.  Error(index, value).
+Attributes normal_axes(const Axes& axes, int rank);
+
+}  // namespace fornax

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# A user's project builds and runs against an installed Fornax and against its source folder.
+#   consumer.sh BUILD_FOLDER
+set -euo pipefail
+build=$(realpath "$1")
+cd "$(dirname "$0")/../.."
+source=$PWD work=$build/consumer
+rm -rf "$work"
+cmake --install "$build" --prefix "$work/installed" >/dev/null
+
+# The flags of the release preset, so that ccache knows the objects of the second build.
+try() {
+  local name=$1
+  shift
+  echo "== $name"
+  cmake -S tests/build/consumer -B "$work/$name" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_CXX_FLAGS_RELEASE=-O2 -DCMAKE_CXX_COMPILER=g++ "$@" >/dev/null
+  cmake --build "$work/$name" >/dev/null
+  "$work/$name/consumer"
+}
+try find_package -DCMAKE_PREFIX_PATH="$work/installed"
+try add_subdirectory -DFORNAX_SOURCE="$source" -DFORNAX_WERROR=ON \
+  -DCMAKE_CXX_COMPILER_LAUNCHER="$(command -v ccache || true)"
