@@ -1,5 +1,5 @@
-// Pictures in a terminal: half blocks in 24 greys where there are colours, shades of ASCII elsewhere.
-// Either way a character cell shows two pixels, one above the other.
+// Pictures in a terminal: half blocks in 24 greys where there are colours, shades of ASCII
+// elsewhere. Either way a character cell shows two pixels, one above the other.
 #include <fornax/train.h>
 
 #include <algorithm>
@@ -43,8 +43,8 @@ std::string fitted(std::string text, int64_t width) {
 void draw(const Pictures& pictures, const std::vector<Caption>& captions) {
   const int width = fornax::train::terminal_width();
   const char* terminal = std::getenv("TERM");
-  const bool coloured = width > 0 && terminal && std::string_view(terminal) != "dumb" &&
-                        !std::getenv("NO_COLOR");
+  const bool coloured =
+      width > 0 && terminal && std::string_view(terminal) != "dumb" && !std::getenv("NO_COLOR");
   const int64_t columns = std::max<int64_t>(width > 0 ? width : 100, pictures.width);
   const size_t fits = size_t((columns + kGap) / (pictures.width + kGap));
   const size_t count = std::min(captions.size(), fits);

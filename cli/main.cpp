@@ -15,18 +15,23 @@ void add_train(CLI::App& app, cli::TrainOptions& o) {
       "fashion-mnist", "a convolutional network on 60,000 pictures of clothes");
   fashion->add_option("--device", o.device, "where to train, \"cpu\" for one");
   fashion->add_option("--epochs", o.epochs, "passes over the data")
-      ->check(CLI::PositiveNumber)->capture_default_str();
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   fashion->add_option("--batch", o.batch, "pictures per step")
-      ->check(CLI::PositiveNumber)->capture_default_str();
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   fashion->add_option("--seed", o.seed, "of the first weights and the order of pictures")
       ->capture_default_str();
   fashion->add_option("--lr", o.learning_rate, "learning rate at the start; falls to 0 by a cosine")
-      ->check(CLI::PositiveNumber)->capture_default_str();
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   fashion->add_option("--data", o.data, "folder of the data set")->capture_default_str();
   fashion->add_option("--save", o.save, "file for the trained weights")->capture_default_str();
-  fashion->add_option("--steps", o.steps, "stop after so many steps")->check(CLI::NonNegativeNumber);
+  fashion->add_option("--steps", o.steps, "stop after so many steps")
+      ->check(CLI::NonNegativeNumber);
   fashion->add_option("--workers", o.workers, "threads that prepare batches")
-      ->check(CLI::NonNegativeNumber)->capture_default_str();
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   fashion->add_flag("--resume", o.resume, "go on from the checkpoint beside --save");
 }
 

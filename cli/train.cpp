@@ -39,12 +39,13 @@ class Run {
   explicit Run(const TrainOptions& o)
       : options_(o),
         device_(o.device.empty() ? Device() : Device(o.device)),
-        train_(data::fashion_mnist("train", o.data),
-               {.batch_size = o.batch, .shuffle = true, .seed = o.seed, .workers = o.workers,
-                .device = device_}),
+        train_(data::fashion_mnist("train", o.data), {.batch_size = o.batch,
+                                                      .shuffle = true,
+                                                      .seed = o.seed,
+                                                      .workers = o.workers,
+                                                      .device = device_}),
         test_pictures_(data::fashion_mnist("test", o.data)),
-        test_(test_pictures_,
-              {.batch_size = kTestBatch, .workers = o.workers, .device = device_}),
+        test_(test_pictures_, {.batch_size = kTestBatch, .workers = o.workers, .device = device_}),
         net_(seeded().autodiff()),
         adam_({.learning_rate = o.learning_rate}),
         rate_{.peak = o.learning_rate, .total = o.epochs * train_.batches()} {}
@@ -80,7 +81,8 @@ class Run {
     state_ = io::load_checkpoint(checkpoint_path(), net_, adam_);
     if (state_.seed != options_.seed) {
       throw Error(ErrorKind::value, "resume: the checkpoint was made with seed " +
-                                        std::to_string(state_.seed) + "; give the same with --seed");
+                                        std::to_string(state_.seed) +
+                                        "; give the same with --seed");
     }
     std::printf("resuming after step %ld\n", long(state_.step));
   }

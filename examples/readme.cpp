@@ -14,9 +14,7 @@ struct Net {
         output(128, 10, {.device = device}),
         dropout(0.1, device) {}
 
-  Tensor operator()(const Tensor& x) const {
-    return output(dropout(relu(hidden(x.flatten(1)))));
-  }
+  Tensor operator()(const Tensor& x) const { return output(dropout(relu(hidden(x.flatten(1))))); }
   FORNAX_FIELDS(hidden, output, dropout)  // names, counts, saves, moves and trains them
 };
 

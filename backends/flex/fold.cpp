@@ -18,6 +18,11 @@ struct Sum {
   static HWY_INLINE N apply(N a, N b) {
     return a + b;
   }
+  template <class T>
+  static T scalar(T a, T b) {
+    if constexpr (kFloat<T>) return a + b;
+    return T(uint64_t(a) + uint64_t(b));
+  }
 };
 struct Product {
   template <class T>
@@ -25,6 +30,11 @@ struct Product {
   template <class N>
   static HWY_INLINE N apply(N a, N b) {
     return a * b;
+  }
+  template <class T>
+  static T scalar(T a, T b) {
+    if constexpr (kFloat<T>) return a * b;
+    return T(uint64_t(a) * uint64_t(b));
   }
 };
 struct Largest {
@@ -36,6 +46,11 @@ struct Largest {
   static HWY_INLINE N apply(N a, N b) {
     return maximum(a, b);
   }
+  template <class T>
+  static T scalar(T a, T b) {
+    if constexpr (kFloat<T>) return T(numbers::maximum(double(a), double(b)));
+    return a < b ? b : a;
+  }
 };
 struct Smallest {
   template <class T>
@@ -45,6 +60,11 @@ struct Smallest {
   template <class N>
   static HWY_INLINE N apply(N a, N b) {
     return minimum(a, b);
+  }
+  template <class T>
+  static T scalar(T a, T b) {
+    if constexpr (kFloat<T>) return T(numbers::minimum(double(a), double(b)));
+    return b < a ? b : a;
   }
 };
 
@@ -83,6 +103,16 @@ T fold_block(const T* x, int64_t count) {
   return fold_lanes<F>(a[0]);
 }
 
+// Too short for vectors: the rows overlap in the processor.
+template <class F, class T>
+void fold_short_rows(const T* x, int64_t rows, int64_t length, T* result) {
+  for (int64_t r = 0; r < rows; r++, x += length) {
+    T all = x[0];
+    for (int64_t i = 1; i < length; i++) all = F::scalar(all, x[i]);
+    result[r] = all;
+  }
+}
+
 template <class F, class T, class Load>
 HWY_INLINE Num<T> fold_eight(Load load) {
   const Num<T> a = F::apply(load(0), load(1)), b = F::apply(load(2), load(3));
@@ -116,11 +146,14 @@ void fold_rows(const T* const* rows, int n, int64_t width, T* result) {
 
 template <class T>
 Folds<T> find_folds(Fold fold) {
+  const auto loops = []<class F>(F) {
+    return Folds<T>{fold_block<F, T>, fold_short_rows<F, T>, fold_rows<F, T>};
+  };
   switch (fold) {
-    case Fold::sum: return {fold_block<Sum, T>, fold_rows<Sum, T>};
-    case Fold::prod: return {fold_block<Product, T>, fold_rows<Product, T>};
-    case Fold::max: return {fold_block<Largest, T>, fold_rows<Largest, T>};
-    default: return {fold_block<Smallest, T>, fold_rows<Smallest, T>};
+    case Fold::sum: return loops(Sum());
+    case Fold::prod: return loops(Product());
+    case Fold::max: return loops(Largest());
+    default: return loops(Smallest());
   }
 }
 Folds<float> find_f32(Fold fold) { return find_folds<float>(fold); }

@@ -12,6 +12,8 @@ template <class T>
 struct Folds {
   // All of x[0, count); the fold's identity where count is 0.
   T (*block)(const T* x, int64_t count);
+  // result[r] of x[r * length] ... x[r * length + length - 1], length from 1 to kShortRow.
+  void (*short_rows)(const T* x, int64_t rows, int64_t length, T* result);
   // result[k] of rows[0][k] ... rows[n - 1][k], n from 1 to 8; result may be one of the rows.
   void (*rows)(const T* const* rows, int n, int64_t width, T* result);
 };
@@ -19,5 +21,6 @@ template <class T>
 Folds<T> folds(Fold fold);
 
 inline constexpr int kRowsAtOnce = 8;
+inline constexpr int64_t kShortRow = 32;
 
 }  // namespace fornax::flex

@@ -48,17 +48,33 @@ void gather_elements(const T* from, int rank, const int64_t* sizes, const int64_
   }
 }
 
-// Blocks whose lines and columns both stay in the L1 cache.
+// By squares of whole cache lines, each read and written once: strides that are powers of two let few
+// lines stay in the cache at a time.
+template <class T>
+void transpose_square(const T* from, int64_t from_stride, int64_t to_stride, T* to) {
+  constexpr int64_t kSide = 64 / int64_t(sizeof(T));
+  T square[kSide][kSide], line[kSide];
+  for (int64_t j = 0; j < kSide; j++) std::memcpy(square[j], from + j * from_stride, 64);
+  for (int64_t i = 0; i < kSide; i++) {
+    for (int64_t j = 0; j < kSide; j++) line[j] = square[j][i];
+    std::memcpy(to + i * to_stride, line, 64);
+  }
+}
+
 template <class T>
 void transpose_elements(const T* from, int64_t rows, int64_t columns, int64_t from_stride,
                         int64_t to_stride, T* to) {
-  constexpr int64_t kBlock = 64 / int64_t(sizeof(T)) * 2;
-  for (int64_t r = 0; r < rows; r += kBlock) {
-    const int64_t r_end = std::min(rows, r + kBlock);
-    for (int64_t c = 0; c < columns; c += kBlock) {
-      const int64_t c_end = std::min(columns, c + kBlock);
-      for (int64_t i = r; i < r_end; i++) {
-        for (int64_t j = c; j < c_end; j++) to[i * to_stride + j] = from[i + j * from_stride];
+  constexpr int64_t kSide = 64 / int64_t(sizeof(T));
+  for (int64_t c = 0; c < columns; c += kSide) {
+    for (int64_t r = 0; r < rows; r += kSide) {
+      if (r + kSide <= rows && c + kSide <= columns) {
+        transpose_square(from + r + c * from_stride, from_stride, to_stride, to + r * to_stride + c);
+        continue;
+      }
+      for (int64_t i = r; i < std::min(rows, r + kSide); i++) {
+        for (int64_t j = c; j < std::min(columns, c + kSide); j++) {
+          to[i * to_stride + j] = from[i + j * from_stride];
+        }
       }
     }
   }

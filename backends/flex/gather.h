@@ -9,7 +9,7 @@ namespace fornax::flex {
 void gather(const void* from, int size, int rank, const int64_t* sizes, const int64_t* strides,
             int64_t begin, int64_t count, void* to);
 
-// to[r * columns + c] = from[r + c * from_stride] for all r and c, by blocks that fit the L1 cache.
+// to[r * to_stride + c] = from[r + c * from_stride] for all r and c.
 void transpose(const void* from, int size, int64_t rows, int64_t columns, int64_t from_stride,
                int64_t to_stride, void* to);
 

@@ -89,6 +89,10 @@ void fold_short_rows(const Walk& walk, const Elements<T>& elements, const Folds<
   for (int64_t row = begin; row < end; row += per_tile) {
     const int64_t rows = std::min(per_tile, end - row);
     const T* x = elements.get(row * walk.length, (row + rows) * walk.length, buffer);
+    if (walk.length <= kShortRow) {
+      folds.short_rows(x, rows, walk.length, result + row);
+      continue;
+    }
     for (int64_t i = 0; i < rows; i++) {
       result[row + i] = folds.block(x + i * walk.length, walk.length);
     }

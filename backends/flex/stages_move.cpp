@@ -42,6 +42,10 @@ template <class T, class L>
 inline constexpr bool kPromotes =
     (std::is_same_v<L, int32_t> && std::is_integral_v<T> && sizeof(T) < 4) ||
     (sizeof(L) == 8 && sizeof(T) == 4 && std::is_floating_point_v<T> == std::is_floating_point_v<L>);
+// Highway's fallback target saturates where this must give infinity.
+template <class T, class L>
+inline constexpr bool kDemotes =
+    HWY_TARGET != HWY_SCALAR && std::is_same_v<T, float> && std::is_same_v<L, double>;
 // A half in hardware: not in the fallback target.
 template <class T, class L>
 inline constexpr bool kHalf =
@@ -85,7 +89,7 @@ HWY_INLINE void store_vector(Reg r, T* p) {
   const Num<L> x = from_register<L>(r);
   if constexpr (std::is_same_v<T, L>) {
     hn::StoreU(x.v, Tag<L>(), p);
-  } else if constexpr (std::is_same_v<L, int32_t> || (std::is_same_v<L, double> && std::is_same_v<T, float>)) {
+  } else if constexpr (std::is_same_v<L, int32_t> || kDemotes<T, L>) {
     const hn::Rebind<T, Tag<L>> d;
     hn::StoreU(hn::DemoteTo(d, x.v), d, p);
   } else if constexpr (kHalf<T, L>) {
@@ -102,14 +106,26 @@ HWY_INLINE void store_vector(Reg r, T* p) {
   }
 }
 
+// Conversions without a vector form, which stages do in a loop.
+template <class T, class L>
+inline constexpr bool kByElement = !(std::is_same_v<T, L> || kPromotes<T, L> || kDemotes<T, L> ||
+                                     kHalf<T, L> || kBrain<T, L>);
+
 template <class T, class L>
 void stage_load(const Instruction* pc, const Context* context, int64_t i, FORNAX_REGISTERS) {
   const Operand& operand = context->operands[pc->x];
   const T* p = reinterpret_cast<const T*>(operand.base + i * operand.advance);
   const int64_t lanes = lanes_of<L>();
+  if constexpr (kByElement<T, L>) {
+    Reg v[8];
+#pragma GCC unroll 1
+    for (int k = 0; k < 8; k++) v[k] = load_vector<T, L>(p + k * lanes);
+    a = v[0], b = v[1], c = v[2], d = v[3], e = v[4], f = v[5], g = v[6], h = v[7];
+  } else {
 #define FORNAX_DO(r, k) r = load_vector<T, L>(p + k * lanes);
-  FORNAX_EACH(FORNAX_DO)
+    FORNAX_EACH(FORNAX_DO)
 #undef FORNAX_DO
+  }
   FORNAX_NEXT;
 }
 
@@ -118,9 +134,15 @@ void stage_store(const Instruction* pc, const Context* context, int64_t i, FORNA
   const Operand& operand = context->operands[pc->x];
   T* p = reinterpret_cast<T*>(operand.base + i * operand.advance);
   const int64_t lanes = lanes_of<L>();
+  if constexpr (kByElement<T, L>) {
+    const Reg v[8] = {a, b, c, d, e, f, g, h};
+#pragma GCC unroll 1
+    for (int k = 0; k < 8; k++) store_vector<T, L>(v[k], p + k * lanes);
+  } else {
 #define FORNAX_DO(r, k) store_vector<T, L>(r, p + k * lanes);
-  FORNAX_EACH(FORNAX_DO)
+    FORNAX_EACH(FORNAX_DO)
 #undef FORNAX_DO
+  }
   FORNAX_NEXT;
 }
 
@@ -214,9 +236,9 @@ struct RoundHalf {
 #endif
 struct RoundSingle {  // wide
   static HWY_INLINE Reg apply(Reg r) {
-    const hn::Rebind<float, Tag<double>> single;
-    const auto x = hn::DemoteTo(single, from_register<double>(r).v);
-    return to_register(Num<double>(hn::PromoteTo(Tag<double>(), x)));
+    alignas(kMaxVector) float single[kMaxVector / sizeof(double)];
+    store_vector<float, double>(r, single);
+    return load_vector<float, double>(single);
   }
 };
 struct SignedToFloat {

@@ -22,13 +22,15 @@ int main() {
   claim(x(tensor({2, 0})).to_vector<int64_t>()[0] == 8);
   claim(x(x > 9).to_vector<int64_t>() == std::vector<int64_t>{10, 11});
 
-  // Assigning to a part rebinds the handle to a copy with other elements; other handles keep theirs.
+  // Assigning to a part rebinds the handle to a copy with other elements; other handles keep
+  // theirs.
   Tensor y = x;
   y.at(0) = -1;
   claim(y(0).to_vector<int64_t>() == std::vector<int64_t>{-1, -1, -1, -1});
   claim(x(0, 0).item<int64_t>() == 0);
 
   // gather and scatter work along one axis; index repeats add up.
-  const Tensor counts = zeros({3}, {DType::i64}).scatter_add(0, tensor({0, 2, 2}), ones({3}, {DType::i64}));
+  const Tensor counts =
+      zeros({3}, {DType::i64}).scatter_add(0, tensor({0, 2, 2}), ones({3}, {DType::i64}));
   claim(counts.to_vector<int64_t>() == std::vector<int64_t>{1, 0, 2});
 }

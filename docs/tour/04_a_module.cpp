@@ -18,7 +18,10 @@ struct Net {
   std::vector<Block> blocks;
   nn::Linear last;
   Tensor scale = ones({1});  // a tensor among the fields is a parameter
-  explicit Net(int depth) : blocks(size_t(depth), Block(4)), last(4, 1) {}
+  explicit Net(int depth) : last(4, 1) {
+    for (int i = 0; i < depth; i++)
+      blocks.emplace_back(4);  // copies of one would share its tensors
+  }
   Tensor operator()(Tensor x) const {
     for (const Block& block : blocks) x = block(x);
     return last(x) * scale;

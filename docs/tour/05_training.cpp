@@ -23,7 +23,7 @@ int main() {
     loss.backward();
     optim::clip_gradients(net, 1.0);
     adam.options.learning_rate = rate(step);
-    adam.step(net);  // new parameters without gradients: nothing to zero
+    adam.step(net);                        // new parameters without gradients: nothing to zero
     (step < 10 ? early : late).add(loss);  // averages wait for nothing until they are read
   }
   claim(late.value() < early.value() / 3);

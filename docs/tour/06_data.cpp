@@ -16,7 +16,8 @@ int main() {
   const data::Loader loader(Squares{}, {.batch_size = 4, .workers = 2});
   claim(loader.batches() == 3);
   std::vector<float> sums;
-  for (const data::Batch& batch : loader.epoch(0)) sums.push_back(batch.targets.sum().item<float>());
+  for (const data::Batch& batch : loader.epoch(0))
+    sums.push_back(batch.targets.sum().item<float>());
   claim(sums == std::vector<float>{0 + 1 + 4 + 9, 16 + 25 + 36 + 49, 64 + 81});
 
   // Shuffling depends on the seed and the epoch's number, so a run can be taken up again.

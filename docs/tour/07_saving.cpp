@@ -23,7 +23,8 @@ int main() {
   claim(file.entries().size() == 2 && file.metadata("made by") == "lesson 7");
   claim(file.read("bias").shape() == Shape{2});
 
-  // A checkpoint holds the optimizer, too: the run that goes on from it equals one that never stopped.
+  // A checkpoint holds the optimizer, too: the run that goes on from it equals one that never
+  // stopped.
   const Tensor x = ones({1, 3});
   nn::Linear straight = net.train();
   optim::Adam adam;

@@ -1,12 +1,12 @@
 // What lessons check themselves with.
 #pragma once
+#include <fornax/error.h>
+
 #include <cstdio>
 #include <cstdlib>
 
-#define claim(condition)                                                         \
-  do {                                                                           \
-    if (!(condition)) {                                                          \
-      std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-      std::exit(1);                                                              \
-    }                                                                            \
-  } while (false)
+inline void claim(bool holds, fornax::Site site = fornax::Site::here()) {
+  if (holds) return;
+  std::fprintf(stderr, "%s:%d: this does not hold\n", site.file, site.line);
+  std::exit(1);
+}

@@ -30,8 +30,8 @@ concept Dataset = requires(const D& dataset, int64_t i) {
 };
 // A dataset that makes whole batches itself, faster than one by one.
 template <class D>
-concept BatchDataset = Dataset<D> && requires(const D& dataset, std::span<const int64_t> positions,
-                                              const Device& device) {
+concept BatchDataset = Dataset<D> &&
+    requires(const D& dataset, std::span<const int64_t> positions, const Device& device) {
   { dataset.batch(positions, device) } -> std::convertible_to<Batch>;
 };
 // Examples stacked, on `device`.  Error(shape): they differ in shape.
@@ -95,7 +95,7 @@ std::span<const char* const> fashion_mnist_classes();
 
 struct LoaderOptions {
   int64_t batch_size = 32;
-  bool shuffle = false;    // in an order of the epoch's own, fixed by `seed` and the epoch's number
+  bool shuffle = false;  // in an order of the epoch's own, fixed by `seed` and the epoch's number
   uint64_t seed = 0;
   bool drop_last = false;  // leave out a last batch that is not full
   int workers = 1;         // threads that prepare batches; 0: the caller does.  Changes no result

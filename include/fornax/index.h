@@ -63,9 +63,9 @@ class Index {
 
 inline constexpr int kMaxIndexes = 8;
 
-// x.at(...): the elements of x that the indexes name, to be replaced.  Assigning rebinds x to a copy
-// with other elements there; what the right side reads of x is x as it was.  Values broadcast to the
-// shape of x(...) and are cast to the dtype of x; floats into integers are Error(dtype).  Where integer
+// x.at(...): the elements of x that the indexes name, to be replaced.  Assigning rebinds x to a
+// copy with other elements there; the right side sees x as it was.  Values broadcast to the shape
+// of x(...) and are cast to the dtype of x; floats into integers are Error(dtype).  Where integer
 // tensors name an element several times, = keeps the last value and the others apply each of them.
 // Differentiable in x and the values.  Lives during the expression.
 class Indexed {

@@ -6,10 +6,13 @@
 //     FORNAX_FIELDS(first, last)
 //   };
 //
-// Fields are Tensor (a parameter), nn::Buffer (state that is saved but not trained), nn::Mode, other
-// modules, and std::vector, std::array or std::optional of these.  Undefined tensors are not counted.
-// Modules are values: a copy shares no state with what it was copied from.  The same tensor in two
-// fields is one parameter and stays one.  Different modules may be used from different threads.
+// Fields are Tensor (a parameter), nn::Buffer (state that is saved but not trained), nn::Mode,
+// other modules, and std::vector, std::array or std::optional of these.  Undefined tensors are not
+// counted.
+// Modules are values: what happens to a copy changes no value of the original.  A plain
+// copy's tracked parameters share their gradients with the original's until either is replaced;
+// train() makes a copy with gradients of its own.  The same tensor in two fields is one parameter
+// and stays one.  Different modules may be used from different threads.
 #pragma once
 #include <fornax/tensor.h>
 
@@ -24,19 +27,21 @@
 //   train()     the same module, parameters tracked, modes set to training
 //   valid()     the same module, parameters untracked, modes set to evaluation
 //   to(device)  the same module with its tensors on `device`; tracked parameters stay tracked
-#define FORNAX_FIELDS(...)                                                                    \
-  template <class FornaxVisitor>                                                              \
-  void each([[maybe_unused]] FornaxVisitor&& visitor) {                                       \
-    __VA_OPT__(FORNAX_EXPAND(FORNAX_EACH_FIELD(visitor, __VA_ARGS__)))                        \
-  }                                                                                           \
-  template <class FornaxVisitor>                                                              \
-  void each([[maybe_unused]] FornaxVisitor&& visitor) const {                                 \
-    __VA_OPT__(FORNAX_EXPAND(FORNAX_EACH_FIELD(visitor, __VA_ARGS__)))                        \
-  }                                                                                           \
+// clang-format off
+#define FORNAX_FIELDS(...)                                               \
+  template <class FornaxVisitor>                                         \
+  void each([[maybe_unused]] FornaxVisitor&& visitor) {                  \
+    __VA_OPT__(FORNAX_EXPAND(FORNAX_EACH_FIELD(visitor, __VA_ARGS__)))   \
+  }                                                                      \
+  template <class FornaxVisitor>                                         \
+  void each([[maybe_unused]] FornaxVisitor&& visitor) const {            \
+    __VA_OPT__(FORNAX_EXPAND(FORNAX_EACH_FIELD(visitor, __VA_ARGS__)))   \
+  }                                                                      \
   FORNAX_MODULE_MEMBERS
-#define FORNAX_MODULE_MEMBERS                                                                 \
-  auto train() const { return ::fornax::trained(*this); }                                     \
-  auto valid() const { return ::fornax::validated(*this); }                                   \
+// clang-format on
+#define FORNAX_MODULE_MEMBERS                               \
+  auto train() const { return ::fornax::trained(*this); }   \
+  auto valid() const { return ::fornax::validated(*this); } \
   auto to(::fornax::Device device) const { return ::fornax::moved(*this, device); }
 // Up to 85 fields: each level of FORNAX_EXPAND rescans four times, and a rescan unfolds one field.
 #define FORNAX_EXPAND(...) \
@@ -72,7 +77,7 @@ struct Leaf {
   enum class Kind : uint8_t { parameter, buffer, mode };
   std::string path;  // "layers.0.weight"
   Kind kind = Kind::parameter;
-  Tensor* tensor = nullptr;   // of parameters and buffers; always defined
+  Tensor* tensor = nullptr;  // of parameters and buffers; always defined
   nn::Mode* mode = nullptr;
 };
 using Leaves = std::vector<Leaf>;
@@ -91,13 +96,20 @@ class LeafCollector {
       add(Leaf::Kind::mode, nullptr, &field);
     } else if constexpr (requires { field.each(*this); }) {
       field.each(*this);
-    } else if constexpr (requires { field.has_value(); *field; }) {
+    } else if constexpr (requires {
+                           field.has_value();
+                           *field;
+                         }) {
       if (field.has_value()) items(&*field, 1, false);
-    } else if constexpr (requires { field.data(); field.size(); }) {
+    } else if constexpr (requires {
+                           field.data();
+                           field.size();
+                         }) {
       items(field.data(), field.size(), true);
     } else {
-      static_assert(!sizeof(Field), "FORNAX_FIELDS takes tensors, nn::Buffer, nn::Mode, modules, "
-                                    "and std::vector, std::array or std::optional of these");
+      static_assert(!sizeof(Field),
+                    "FORNAX_FIELDS takes tensors, nn::Buffer, nn::Mode, modules, "
+                    "and std::vector, std::array or std::optional of these");
     }
     path_.resize(before);
   }

@@ -20,8 +20,8 @@ struct Initializer {
   enum class Kind : uint8_t { constant, uniform, normal, orthogonal };
   enum class Scale : uint8_t { none, fan_in, fan_out, fan_average };
   Kind kind = Kind::constant;
-  Scale scale = Scale::none;   // divides a and b by the root of that fan
-  double a = 0, b = 0;         // the constant or gain; low and high; mean and deviation
+  Scale scale = Scale::none;  // divides a and b by the root of that fan
+  double a = 0, b = 0;        // the constant or gain; low and high; mean and deviation
 
   // Not tracked.  Error(shape): orthogonal of fewer than two axes.
   Tensor operator()(const Shape& shape, Fan fan, Options o = {}) const;
@@ -98,7 +98,7 @@ struct BatchNormOptions {
 // Per channel over x [n, c, ...].  Training normalizes by the batch (biased variance) and keeps
 // running statistics (unbiased variance); evaluation normalizes by those.
 struct BatchNorm {
-  Tensor weight, bias;  // [c] or undefined
+  Tensor weight, bias;                       // [c] or undefined
   mutable Buffer running_mean, running_var;  // [c]; updated by calls in training mode
   Mode mode;
   double epsilon, momentum;
@@ -150,9 +150,7 @@ struct Dropout {
   Mode mode;
   // Error(value): the probability is not within [0, 1].
   explicit Dropout(double probability = 0.5, Device device = {});
-  Tensor operator()(const Tensor& x) const {
-    return mode.training ? dropout(x, probability) : x;
-  }
+  Tensor operator()(const Tensor& x) const { return mode.training ? dropout(x, probability) : x; }
   FORNAX_FIELDS(mode)
 };
 
@@ -176,10 +174,10 @@ struct Flatten {
   FORNAX_FIELDS()
 };
 
-#define FORNAX_ACTIVATION(Name, function)                                  \
-  struct Name {                                                            \
+#define FORNAX_ACTIVATION(Name, function)                                    \
+  struct Name {                                                              \
     Tensor operator()(const Tensor& x) const { return fornax::function(x); } \
-    FORNAX_FIELDS()                                                        \
+    FORNAX_FIELDS()                                                          \
   };
 FORNAX_ACTIVATION(Relu, relu)
 FORNAX_ACTIVATION(Gelu, gelu)

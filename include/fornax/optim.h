@@ -6,8 +6,8 @@
 //   adam.options.learning_rate *= 0.5;
 //
 // A step replaces every tracked parameter that has a gradient and hands the recorded work to the
-// device.  What an optimizer remembers is kept by the parameter's path in the module, so it survives
-// saving, loading and moving.  One optimizer serves one module, from one thread at a time.
+// device.  What an optimizer remembers is kept by the parameter's path in the module, so it
+// survives saving, loading and moving.  One optimizer serves one module, from one thread at a time.
 #pragma once
 #include <fornax/function.h>
 #include <fornax/module.h>
@@ -41,8 +41,8 @@ class Memory {
 };
 
 // The successor of a parameter, from its gradient and what is remembered of it.
-using Update = FunctionRef<Tensor(const Tensor& parameter, const Tensor& gradient,
-                                  Memory::Slot& slot)>;
+using Update =
+    FunctionRef<Tensor(const Tensor& parameter, const Tensor& gradient, Memory::Slot& slot)>;
 // One step of any optimizer.  Error(value): no parameter has a gradient.
 void step(const Leaves& leaves, Memory& memory, Update update);
 
@@ -128,8 +128,8 @@ concept Optimizer = requires(T& optimizer, const T& fixed, const Leaves& leaves,
 };
 
 // Scales all gradients by one factor so that their joint 2-norm is at most `most`; call it once,
-// after the last backward().  Returns the norm before, unread.  A norm that is not finite leaves the
-// gradients as they are.  Error(value): no parameter has a gradient.
+// after the last backward().  Returns the norm before, unread.  A norm that is not finite leaves
+// the gradients as they are.  Error(value): no parameter has a gradient.
 Tensor clip_gradients(const Leaves& leaves, double most);
 template <Module M>
 Tensor clip_gradients(M& module, double most) {

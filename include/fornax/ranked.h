@@ -1,6 +1,6 @@
-// Ranked<D, Kind>: an optional view of a Tensor whose rank and kind the compiler checks.  It holds a
-// Tensor and nothing else; ops keep or change D and Kind in the type, and what cannot fit does not
-// compile.  Sizes, devices and the dtype within a kind stay run-time matters.
+// Ranked<D, Kind>: an optional view of a Tensor whose rank and kind the compiler checks.  It holds
+// a Tensor and nothing else; ops keep or change D and Kind in the type, and what cannot fit does
+// not compile.  Sizes, devices and the dtype within a kind stay run-time matters.
 //
 //   Ranked<2> x(images), w(weight);      // Float is the default kind
 //   Ranked<2, Bool> hit = x.matmul(w) > 0;
@@ -27,9 +27,9 @@ template <class A>
 inline constexpr bool is_kind =
     std::is_same_v<A, Float> || std::is_same_v<A, Int> || std::is_same_v<A, Bool>;
 template <class A, class B = A>
-using wider = std::conditional_t<std::is_same_v<A, Float> || std::is_same_v<B, Float>, Float,
-                                 std::conditional_t<std::is_same_v<A, Int> || std::is_same_v<B, Int>,
-                                                    Int, Bool>>;
+using wider = std::conditional_t<
+    std::is_same_v<A, Float> || std::is_same_v<B, Float>, Float,
+    std::conditional_t<std::is_same_v<A, Int> || std::is_same_v<B, Int>, Int, Bool>>;
 template <class A, class B = A>
 using same = wider<A, B>;
 template <class A, class B = A>
@@ -57,9 +57,9 @@ inline constexpr Demand same = Demand::arithmetic, signed_same = Demand::arithme
 
 template <Demand demand, class A, class B>
 constexpr void check_kinds() {
-  static_assert(demand != Demand::arithmetic ||
-                    !(std::is_same_v<A, Bool> || std::is_same_v<B, Bool>),
-                "Ranked: a Bool has no arithmetic; convert it with to_int() or to_float()");
+  static_assert(
+      demand != Demand::arithmetic || !(std::is_same_v<A, Bool> || std::is_same_v<B, Bool>),
+      "Ranked: a Bool has no arithmetic; convert it with to_int() or to_float()");
   static_assert(demand != Demand::bits || !(std::is_same_v<A, Float> || std::is_same_v<B, Float>),
                 "Ranked: a Float has no bits to combine; compare it, or convert it with to_int()");
 }
@@ -94,23 +94,23 @@ class Ranked {
   Device device() const { return tensor_.device(); }
 
   // ── Elementwise ops, from ops.def ──────────────────────────────────────────────────────────────
-#define OP1(name, rule, ...)                                      \
+#define OP1(name, rule, ...)                                           \
   Ranked<D, ranked::rule<Kind>> name(Site site = Site::here()) const { \
     return Ranked<D, ranked::rule<Kind>>(tensor_.name(site), site);    \
   }
-#define OP2(name, rule, ...)                                                             \
-  template <int E, class Other>                                                          \
-  auto name(const Ranked<E, Other>& b, Site site = Site::here()) const {                 \
-    ranked::check_ranks<D, E>();                                                         \
-    ranked::check_kinds<ranked::demand::rule, Kind, Other>();                            \
+#define OP2(name, rule, ...)                                                                    \
+  template <int E, class Other>                                                                 \
+  auto name(const Ranked<E, Other>& b, Site site = Site::here()) const {                        \
+    ranked::check_ranks<D, E>();                                                                \
+    ranked::check_kinds<ranked::demand::rule, Kind, Other>();                                   \
     return Ranked<D, ranked::rule<Kind, Other>>(tensor_.name(Operand(b.tensor(), site)), site); \
-  }                                                                                      \
-  template <class T>                                                                     \
-    requires std::is_arithmetic_v<T>                                                     \
-  auto name(T b, Site site = Site::here()) const {                                       \
-    using Other = ranked::of_number<T>;                                                  \
-    ranked::check_kinds<ranked::demand::rule, Kind, Other>();                            \
-    return Ranked<D, ranked::rule<Kind, Other>>(tensor_.name(Operand(b, site)), site);   \
+  }                                                                                             \
+  template <class T>                                                                            \
+  requires std::is_arithmetic_v<T>                                                              \
+  auto name(T b, Site site = Site::here()) const {                                              \
+    using Other = ranked::of_number<T>;                                                         \
+    ranked::check_kinds<ranked::demand::rule, Kind, Other>();                                   \
+    return Ranked<D, ranked::rule<Kind, Other>>(tensor_.name(Operand(b, site)), site);          \
   }
 #include <fornax/ops.def>
 
@@ -135,18 +135,14 @@ class Ranked {
     return Ranked<E, Kind>(tensor_.expand(shape, site), site);
   }
   Ranked<D + 1, Kind> unsqueeze(int64_t axis, Site site = Site::here()) const
-    requires(D < kMaxRank)
-  {
+      requires(D < kMaxRank) {
     return Ranked<D + 1, Kind>(tensor_.unsqueeze(axis, site), site);
   }
-  Ranked<D - 1, Kind> squeeze(int64_t axis, Site site = Site::here()) const
-    requires(D > 0)
-  {
+  Ranked<D - 1, Kind> squeeze(int64_t axis, Site site = Site::here()) const requires(D > 0) {
     return Ranked<D - 1, Kind>(tensor_.squeeze(axis, site), site);
   }
   Ranked<D - 1, Kind> select(int64_t axis, int64_t index, Site site = Site::here()) const
-    requires(D > 0)
-  {
+      requires(D > 0) {
     return Ranked<D - 1, Kind>(tensor_.select(axis, index, site), site);
   }
   Ranked transpose(int64_t a = -2, int64_t b = -1, Site site = Site::here()) const {
@@ -160,16 +156,16 @@ class Ranked {
   }
 
   // ── Reductions: of everything, of one axis, which goes or stays ────────────────────────────────
-#define FORNAX_RANKED_REDUCTION(name, kind)                                           \
-  Ranked<0, kind> name(Site site = Site::here()) const {                              \
-    return Ranked<0, kind>(tensor_.name({}, {}, site), site);                         \
-  }                                                                                   \
+#define FORNAX_RANKED_REDUCTION(name, kind)                                              \
+  Ranked<0, kind> name(Site site = Site::here()) const {                                 \
+    return Ranked<0, kind>(tensor_.name({}, {}, site), site);                            \
+  }                                                                                      \
   Ranked<(D > 0 ? D - 1 : 0), kind> name(int64_t axis, Site site = Site::here()) const { \
-    static_assert(D > 0, "Ranked: a single number has no axes to reduce");            \
-    return Ranked<(D > 0 ? D - 1 : 0), kind>(tensor_.name(axis, {}, site), site);     \
-  }                                                                                   \
-  Ranked<D, kind> name(int64_t axis, KeepDims, Site site = Site::here()) const {      \
-    return Ranked<D, kind>(tensor_.name(axis, {.keep_dims = true}, site), site);      \
+    static_assert(D > 0, "Ranked: a single number has no axes to reduce");               \
+    return Ranked<(D > 0 ? D - 1 : 0), kind>(tensor_.name(axis, {}, site), site);        \
+  }                                                                                      \
+  Ranked<D, kind> name(int64_t axis, KeepDims, Site site = Site::here()) const {         \
+    return Ranked<D, kind>(tensor_.name(axis, {.keep_dims = true}, site), site);         \
   }
   FORNAX_RANKED_REDUCTION(sum, ranked::summed<Kind>)
   FORNAX_RANKED_REDUCTION(prod, ranked::summed<Kind>)
@@ -194,17 +190,16 @@ class Ranked {
 };
 
 // ── Operators ────────────────────────────────────────────────────────────────────────────────────
-// Both sides ranked, or a number on either; the line of the operator is that of the right operand.
-#define FORNAX_RANKED_OPERATOR(symbol, name)                                       \
-  template <int D, class A, int E, class B>                                        \
-  auto operator symbol(const Ranked<D, A>& a, const Ranked<E, B>& b) {             \
-    return a.name(b);                                                              \
-  }                                                                                \
-  template <int D, class A, class T>                                               \
-    requires std::is_arithmetic_v<T>                                               \
-  auto operator symbol(const Ranked<D, A>& a, T b) {                               \
-    return a.name(b);                                                              \
-  }
+// Both sides ranked, or a number on either.  An operator cannot take a call site: its errors name
+// this header, those of the named forms the caller's line.
+#define FORNAX_RANKED_OPERATOR(symbol, name)                           \
+  template <int D, class A, int E, class B>                            \
+  auto operator symbol(const Ranked<D, A>& a, const Ranked<E, B>& b) { \
+    return a.name(b);                                                  \
+  }                                                                    \
+  template <int D, class A, class T>                                   \
+  requires std::is_arithmetic_v<T>                                     \
+  auto operator symbol(const Ranked<D, A>& a, T b) { return a.name(b); }
 FORNAX_RANKED_OPERATOR(+, add)
 FORNAX_RANKED_OPERATOR(-, sub)
 FORNAX_RANKED_OPERATOR(*, mul)
@@ -222,14 +217,14 @@ FORNAX_RANKED_OPERATOR(>=, greater_equal)
 #undef FORNAX_RANKED_OPERATOR
 
 // A number on the left.
-#define FORNAX_RANKED_LEFT(symbol, name)                                                     \
-  template <class T, int D, class A>                                                         \
-    requires std::is_arithmetic_v<T>                                                         \
-  auto operator symbol(T a, const Ranked<D, A>& b) {                                         \
-    using Number = ranked::of_number<T>;                                                     \
-    ranked::check_kinds<ranked::Demand::arithmetic, Number, A>();                            \
-    using Result = decltype(b.name(a));                                                      \
-    return Result(fornax::name(a, b.tensor()));                                              \
+#define FORNAX_RANKED_LEFT(symbol, name)                          \
+  template <class T, int D, class A>                              \
+  requires std::is_arithmetic_v<T>                                \
+  auto operator symbol(T a, const Ranked<D, A>& b) {              \
+    using Number = ranked::of_number<T>;                          \
+    ranked::check_kinds<ranked::Demand::arithmetic, Number, A>(); \
+    using Result = decltype(b.name(a));                           \
+    return Result(fornax::name(a, b.tensor()));                   \
   }
 FORNAX_RANKED_LEFT(+, add)
 FORNAX_RANKED_LEFT(-, sub)

@@ -33,7 +33,13 @@ class Shape {
   const int64_t* begin() const { return sizes_; }
   const int64_t* end() const { return sizes_ + rank_; }
   operator std::span<const int64_t>() const { return {sizes_, size_t(rank_)}; }
-  bool operator==(const Shape& other) const;
+  bool operator==(const Shape& other) const {
+    if (rank_ != other.rank_) return false;
+    for (int axis = 0; axis < rank_; axis++) {
+      if (sizes_[axis] != other.sizes_[axis]) return false;
+    }
+    return true;
+  }
 
  private:
   int64_t sizes_[kMaxRank] = {};

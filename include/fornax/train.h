@@ -24,8 +24,8 @@ class Average {
   double weight_ = 0;
 };
 
-// While one lives, SIGINT (Ctrl-C) sets requested() instead of ending the process; a second one ends
-// it.  One at a time per process.
+// While one lives, SIGINT (Ctrl-C) sets requested() instead of ending the process; a second one
+// ends it.  One at a time per process.
 class Interrupt {
  public:
   Interrupt();
@@ -35,12 +35,12 @@ class Interrupt {
   bool requested() const;
 };
 
-// Progress through a known amount of work: on a terminal a bar that is redrawn in place, elsewhere a
-// plain line now and then.  Never fails: what cannot be printed is not printed.
+// Progress through a known amount of work: on a terminal a bar that is redrawn in place, elsewhere
+// a plain line now and then.  Never fails: what cannot be printed is not printed.
 struct ProgressOptions {
   std::string unit = "pictures";
-  int descriptor = 1;          // where to write: 1 is standard output
-  double every = 10;           // seconds between plain lines
+  int descriptor = 1;  // where to write: 1 is standard output
+  double every = 10;   // seconds between plain lines
 };
 class Progress {
  public:

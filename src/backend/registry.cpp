@@ -57,12 +57,16 @@ Registered::Registered(int rank, std::unique_ptr<Backend> (*make)()) {
   entries().push_back({rank, make});
 }
 
-PhysicalDevice& physical_device(int number) {
+std::atomic<PhysicalDevice*> known_devices[kMostDevices];
+
+PhysicalDevice& find_physical_device(int number) {
   auto& devices = found().devices;
   if (number < 0 || number >= int(devices.size())) {
     fail(ErrorKind::device, "device: number {} of {} devices", number, devices.size());
   }
-  return devices[size_t(number)];
+  PhysicalDevice& device = devices[size_t(number)];
+  if (number < kMostDevices) known_devices[number].store(&device, std::memory_order_release);
+  return device;
 }
 
 int physical_device_count() { return int(found().devices.size()); }

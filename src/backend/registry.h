@@ -17,8 +17,19 @@ struct PhysicalDevice {
   std::atomic<uint64_t> seed{0}, counter{0};
 };
 
+inline constexpr int kMostDevices = 64;
+// Filled when devices are found; an empty entry is not known yet, or does not exist.
+extern std::atomic<PhysicalDevice*> known_devices[kMostDevices];
+PhysicalDevice& find_physical_device(int number);
+
 // Error(device): no such number.
-PhysicalDevice& physical_device(int number);
+inline PhysicalDevice& physical_device(int number) {
+  if (unsigned(number) < unsigned(kMostDevices)) {
+    PhysicalDevice* known = known_devices[number].load(std::memory_order_acquire);
+    if (known) [[likely]] return *known;
+  }
+  return find_physical_device(number);
+}
 int physical_device_count();
 
 // A backend registers itself by a static object in one of its files.  Devices are numbered by

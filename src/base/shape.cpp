@@ -50,10 +50,6 @@ void Shape::erase(int axis) {
   sizes_[rank_] = 0;
 }
 
-bool Shape::operator==(const Shape& other) const {
-  return rank_ == other.rank_ && std::equal(begin(), end(), other.begin());
-}
-
 std::string text_of(const Shape& shape) {
   std::string text = "[";
   for (int axis = 0; axis < shape.rank(); axis++) {

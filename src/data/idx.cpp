@@ -75,7 +75,9 @@ class Input {
   bool at_end() {
     uint8_t byte;
     const int count = gzread(file_, &byte, 1);
-    if (count < 0) refuse();
+    int code = Z_OK;  // a missing checksum is an error that gzread keeps to itself
+    if (count == 0) gzerror(file_, &code);
+    if (count < 0 || code != Z_OK) refuse();
     return count == 0;
   }
 
@@ -83,8 +85,8 @@ class Input {
   [[noreturn]] void refuse() {
     int code = 0;
     const char* words = gzerror(file_, &code);
-    fail(ErrorKind::io, "idx: {} is {}: {}", path_,
-         code == Z_BUF_ERROR ? "truncated" : "damaged", words);
+    fail(ErrorKind::io, "idx: {} is {}: {}", path_, code == Z_BUF_ERROR ? "truncated" : "damaged",
+         words);
   }
 
   std::string path_;
@@ -95,13 +97,20 @@ class Input {
 
 DType element_type(uint8_t code, const std::string& path) {
   switch (code) {
-    case 0x08: return DType::u8;
-    case 0x09: return DType::i8;
-    case 0x0b: return DType::i16;
-    case 0x0c: return DType::i32;
-    case 0x0d: return DType::f32;
-    case 0x0e: return DType::f64;
-    default: fail(ErrorKind::io, "idx: {} has elements of the unknown type 0x{:02x}", path, code);
+    case 0x08:
+      return DType::u8;
+    case 0x09:
+      return DType::i8;
+    case 0x0b:
+      return DType::i16;
+    case 0x0c:
+      return DType::i32;
+    case 0x0d:
+      return DType::f32;
+    case 0x0e:
+      return DType::f64;
+    default:
+      fail(ErrorKind::io, "idx: {} has elements of the unknown type 0x{:02x}", path, code);
   }
 }
 
@@ -182,9 +191,14 @@ Pictures fashion_mnist(const std::string& split, const std::string& folder) {
       fail(ErrorKind::io, "fashion_mnist: {} has the label {}; labels are 0 to 9", folder, label);
     }
   }
-  return {.count = images.shape[0], .channels = 1, .height = images.shape[1],
-          .width = images.shape[2], .mean = 0.2860f, .deviation = 0.3530f,
-          .pixels = std::move(images.bytes), .labels = std::move(labels.bytes)};
+  return {.count = images.shape[0],
+          .channels = 1,
+          .height = images.shape[1],
+          .width = images.shape[2],
+          .mean = 0.2860f,
+          .deviation = 0.3530f,
+          .pixels = std::move(images.bytes),
+          .labels = std::move(labels.bytes)};
 }
 
 std::span<const char* const> fashion_mnist_classes() { return kClasses; }

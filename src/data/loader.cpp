@@ -2,7 +2,8 @@
 // caller empties in order.  Which worker makes a batch has no influence on it.
 //
 // Invariants, under Run::mutex: taken is the next number to be made, given the next to be handed
-// out, given <= taken <= given + ring.size().  A slot is full between its making and its handing out.
+// out, given <= taken <= given + ring.size().  A slot is full between its making and its handing
+// out.
 #include <fornax/data.h>
 
 #include <condition_variable>

@@ -14,6 +14,7 @@ std::atomic<int64_t>& counter_of(const Buffer& buffer) {
 
 void mark_made_by(Buffer& buffer, Op op) {
   buffer.made_by = op;
+  if (buffer.bytes < kCountedBytes) return;
   buffer.counted = true;
   counter_of(buffer).fetch_add(int64_t(buffer.bytes), std::memory_order_relaxed);
 }

@@ -23,6 +23,8 @@ struct Buffer {
 };
 
 // Notes which op's result lies in the buffer, for live_bytes().  Called once, after allocation.
+// Buffers below kCountedBytes are not counted: they come and go too fast, and weigh nothing.
+inline constexpr size_t kCountedBytes = 4096;
 void mark_made_by(Buffer& buffer, Op op);
 void destroy(Buffer* buffer);
 // Bytes of living buffers of a device by the op that made them, indexed by op.

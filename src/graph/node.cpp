@@ -4,22 +4,6 @@
 
 namespace fornax {
 
-void Inputs::push_back(Ref<Node> node) {
-  if (size_ < kInline) {
-    few_[size_t(size_)] = std::move(node);
-  } else {
-    if (!many_) many_ = std::make_unique<std::vector<Ref<Node>>>(size_t(kInline));
-    many_->push_back(std::move(node));
-  }
-  size_++;
-}
-
-void Inputs::clear() {
-  for (auto& node : few_) node = nullptr;
-  many_.reset();
-  size_ = 0;
-}
-
 namespace {
 
 // Long chains are freed by a loop, not by recursion: a destroyed object whose destruction is under

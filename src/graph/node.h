@@ -12,12 +12,11 @@
 #pragma once
 #include <fornax/error.h>
 
-#include <array>
 #include <atomic>
 #include <memory>
-#include <vector>
 
 #include "base/blocks.h"
+#include "base/few.h"
 #include "graph/buffer.h"
 #include "graph/type.h"
 
@@ -28,24 +27,6 @@ struct Tape;
 class Stream;
 void destroy(Node* node);
 void destroy(Tape* tape);
-
-// A node's operands: three in place, more on the heap.
-class Inputs {
- public:
-  int size() const { return size_; }
-  Ref<Node>& operator[](int i) { return i < kInline ? few_[size_t(i)] : (*many_)[size_t(i)]; }
-  const Ref<Node>& operator[](int i) const {
-    return i < kInline ? few_[size_t(i)] : (*many_)[size_t(i)];
-  }
-  void push_back(Ref<Node> node);
-  void clear();
-
- private:
-  static constexpr int kInline = 3;
-  std::array<Ref<Node>, kInline> few_;
-  std::unique_ptr<std::vector<Ref<Node>>> many_;  // element i is operand i; the first three unused
-  int size_ = 0;
-};
 
 enum class State : uint8_t { constant, pending, ready, failed };
 
@@ -64,7 +45,7 @@ struct Node {
   Marks marks;
   int16_t device = 0;  // number of the physical device
   Type type;
-  Inputs inputs;
+  Few<Ref<Node>> inputs;
   Attributes attributes;
   Scalar scalar;
   Site site;

@@ -38,9 +38,9 @@ struct Tape {
   Attributes attributes;
   Scalar scalar;
   Site site;
-  std::vector<Ref<Tape>> edges;        // per operand; empty where it is not tracked
-  std::vector<Type> input_types;
-  std::vector<Ref<Node>> inputs;       // per operand, where the gradient reads it and it is stored
+  Few<Ref<Tape>> edges;        // per operand; empty where it is not tracked
+  Few<Type> input_types;
+  Few<Ref<Node>> inputs;       // per operand, where the gradient reads it and it is stored
   // Checkpointing: a cheap op keeps all its operands, so that its result can be computed again.  An
   // operand that is itself such a result has no entry in `inputs`; its edge is the recipe.
   bool recomputable = false;
@@ -51,6 +51,9 @@ struct Tape {
   int output = 0, outputs = 1;
   std::vector<Hook> hooks;
   Ref<Node> gradient;                  // leaf, or retain: what backward() left here
+
+  static void* operator new(size_t bytes) { return allocate_block(bytes); }
+  static void operator delete(void* block, size_t bytes) { free_block(block, bytes); }
 };
 
 }  // namespace fornax

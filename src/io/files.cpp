@@ -108,7 +108,8 @@ CheckpointParts read_checkpoint(const std::string& path) {
          path);
   }
   const Device cpu("cpu");
-  return {file.state(kModel, cpu), file.state(kOptimizer, cpu),
+  return {file.state(kModel, cpu),
+          file.state(kOptimizer, cpu),
           {int64_t(number(file, path, "epoch")), int64_t(number(file, path, "step")),
            number(file, path, "seed")}};
 }

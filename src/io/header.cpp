@@ -14,9 +14,10 @@ struct DTypeName {
   DType dtype;
 };
 constexpr DTypeName kNames[] = {
-    {"BOOL", DType::bool_}, {"U8", DType::u8},   {"I8", DType::i8},   {"U16", DType::u16},
-    {"I16", DType::i16},    {"F16", DType::f16}, {"BF16", DType::bf16}, {"U32", DType::u32},
-    {"I32", DType::i32},    {"F32", DType::f32}, {"U64", DType::u64}, {"I64", DType::i64},
+    {"BOOL", DType::bool_}, {"U8", DType::u8},          {"I8", DType::i8},
+    {"U16", DType::u16},    {"I16", DType::i16},        {"F16", DType::f16},
+    {"BF16", DType::bf16},  {"U32", DType::u32},        {"I32", DType::i32},
+    {"F32", DType::f32},    {"U64", DType::u64},        {"I64", DType::i64},
     {"F64", DType::f64},    {"F8_E4M3", DType::f8e4m3}, {"F8_E5M2", DType::f8e5m2}};
 
 // A reader of just this form of JSON, by recursive descent of fixed depth.
@@ -150,8 +151,8 @@ class Parser {
     });
     if (count != 2) refuse("has data_offsets that are not two numbers");
     if (entry.begin > entry.end) {
-      refuse(fmt::format("has data that begins at {} and ends before, at {}", entry.begin,
-                         entry.end));
+      refuse(
+          fmt::format("has data that begins at {} and ends before, at {}", entry.begin, entry.end));
     }
   }
 
@@ -313,16 +314,18 @@ void check_layout(const std::vector<Entry>& entries, uint64_t data_size, bool al
     const Entry& entry = entries[i];
     if (entry.end > data_size) {
       fail(ErrorKind::io,
-           "safetensors: {}: \"{}\" ends at byte {} of the data, which has {}; the file is truncated",
+           "safetensors: {}: \"{}\" ends at byte {} of the data, which has {}; the file is "
+           "truncated",
            path, entry.name, entry.end, data_size);
     }
     if (entry.begin < at) {
-      fail(ErrorKind::io, "safetensors: {}: \"{}\" overlaps \"{}\": it begins at {}, before {}", path,
-           entry.name, entries[i - 1].name, entry.begin, at);
+      fail(ErrorKind::io, "safetensors: {}: \"{}\" overlaps \"{}\": it begins at {}, before {}",
+           path, entry.name, entries[i - 1].name, entry.begin, at);
     }
     if (entry.begin > at) {
-      fail(ErrorKind::io, "safetensors: {}: there is a hole before \"{}\": bytes {} to {} are unused",
-           path, entry.name, at, entry.begin);
+      fail(ErrorKind::io,
+           "safetensors: {}: there is a hole before \"{}\": bytes {} to {} are unused", path,
+           entry.name, at, entry.begin);
     }
     at = entry.end;
   }
@@ -344,14 +347,13 @@ std::string write_header(const std::vector<Entry>& entries, const Metadata& meta
   }
   for (const Entry& entry : entries) {
     comma();
-    const auto name = std::find_if(std::begin(kNames), std::end(kNames), [&](const DTypeName& known) {
-      return known.dtype == entry.dtype;
-    });
+    const auto name =
+        std::find_if(std::begin(kNames), std::end(kNames),
+                     [&](const DTypeName& known) { return known.dtype == entry.dtype; });
     FORNAX_CHECK(name != std::end(kNames));
-    out += fmt::format("{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
-                       quoted(entry.name), name->name,
-                       fmt::join(entry.shape.begin(), entry.shape.end(), ","), entry.begin,
-                       entry.end);
+    out += fmt::format(
+        "{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", quoted(entry.name),
+        name->name, fmt::join(entry.shape.begin(), entry.shape.end(), ","), entry.begin, entry.end);
   }
   return out + "}";
 }

@@ -1,4 +1,5 @@
-// Safetensors files: little-endian u64 N, N bytes of JSON, data.  An open file is a private mapping.
+// Safetensors files: little-endian u64 N, N bytes of JSON, data.  An open file is a private
+// mapping.
 #include <fcntl.h>
 #include <fornax/io.h>
 #include <fornax/ops.h>
@@ -96,8 +97,8 @@ std::string_view header_of(std::string_view bytes, const std::string& path, size
 std::vector<char> bytes_of(const Tensor& tensor) {
   std::vector<char> bytes(size_t(tensor.element_count()) * size_of(tensor.dtype()));
   switch (tensor.dtype()) {
-#define FORNAX_DTYPE(name, type, ...)                                                         \
-  case DType::name:                                                                           \
+#define FORNAX_DTYPE(name, type, ...)                                                              \
+  case DType::name:                                                                                \
     tensor.copy_to(std::span(reinterpret_cast<type*>(bytes.data()), bytes.size() / sizeof(type))); \
     break;
 #include <fornax/dtypes.def>
@@ -149,8 +150,8 @@ Tensor Safetensors::read(std::string_view name, Device device) const {
     for (size_t i = 0; i < std::min<size_t>(5, entries().size()); i++) {
       some.push_back(entries()[i].name);
     }
-    fail(ErrorKind::io, "safetensors: {} has no tensor \"{}\" among its {}, such as {}", file_->path,
-         name, entries().size(), fmt::join(some, ", "));
+    fail(ErrorKind::io, "safetensors: {} has no tensor \"{}\" among its {}, such as {}",
+         file_->path, name, entries().size(), fmt::join(some, ", "));
   }
   return file_->read(*found->second, device);
 }
@@ -186,8 +187,8 @@ void write_safetensors(const std::string& path, const State& state, const Metada
   uint64_t at = 0;
   for (const NamedTensor* item : items) {
     data.push_back(bytes_of(item->value));
-    entries.push_back({item->path, item->value.dtype(), item->value.shape(), at,
-                       at + data.back().size()});
+    entries.push_back(
+        {item->path, item->value.dtype(), item->value.shape(), at, at + data.back().size()});
     at = entries.back().end;
   }
   std::string header = write_header(entries, metadata);

@@ -1,5 +1,5 @@
-// Where parameters start.  Random numbers come from the device's seed, so that equal seeds give equal
-// models on every backend.
+// Where parameters start.  Random numbers come from the device's seed, so that equal seeds give
+// equal models on every backend.
 #include <fornax/nn.h>
 
 #include <cmath>
@@ -11,10 +11,14 @@ namespace {
 
 double divisor(Initializer::Scale scale, Fan fan) {
   switch (scale) {
-    case Initializer::Scale::none: return 1;
-    case Initializer::Scale::fan_in: return std::sqrt(double(fan.in));
-    case Initializer::Scale::fan_out: return std::sqrt(double(fan.out));
-    case Initializer::Scale::fan_average: return std::sqrt(double(fan.in + fan.out) / 2);
+    case Initializer::Scale::none:
+      return 1;
+    case Initializer::Scale::fan_in:
+      return std::sqrt(double(fan.in));
+    case Initializer::Scale::fan_out:
+      return std::sqrt(double(fan.out));
+    case Initializer::Scale::fan_average:
+      return std::sqrt(double(fan.in + fan.out) / 2);
   }
   return 1;
 }
@@ -61,10 +65,18 @@ Tensor Initializer::operator()(const Shape& shape, Fan fan, Options o) const {
   const double by = divisor(scale, fan);
   Tensor value;
   switch (kind) {
-    case Kind::constant: value = full(shape, a, o); break;
-    case Kind::uniform: value = fornax::uniform(shape, a / by, b / by, o); break;
-    case Kind::normal: value = fornax::normal(shape, a, b / by, o); break;
-    case Kind::orthogonal: value = orthogonal_start(shape, a, o).to(o.device); break;
+    case Kind::constant:
+      value = full(shape, a, o);
+      break;
+    case Kind::uniform:
+      value = fornax::uniform(shape, a / by, b / by, o);
+      break;
+    case Kind::normal:
+      value = fornax::normal(shape, a, b / by, o);
+      break;
+    case Kind::orthogonal:
+      value = orthogonal_start(shape, a, o).to(o.device);
+      break;
   }
   return value.detach();
 }
@@ -103,9 +115,7 @@ Initializer xavier_uniform(double gain) {
 Initializer xavier_normal(double gain) {
   return normal_with(gain, Initializer::Scale::fan_average);
 }
-Initializer orthogonal(double gain) {
-  return {.kind = Initializer::Kind::orthogonal, .a = gain};
-}
+Initializer orthogonal(double gain) { return {.kind = Initializer::Kind::orthogonal, .a = gain}; }
 Initializer fan_in_uniform() {
   return {.kind = Initializer::Kind::uniform, .scale = Initializer::Scale::fan_in, .a = -1, .b = 1};
 }

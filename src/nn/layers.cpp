@@ -31,8 +31,8 @@ Linear::Linear(int64_t in, int64_t out, LinearOptions o) {
 }
 
 Conv2d::Conv2d(int64_t in, int64_t out, Pair kernel, Conv2dOptions o)
-    : options{.stride = o.stride, .padding = o.padding, .dilation = o.dilation,
-              .groups = o.groups} {
+    : options{
+          .stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups} {
   check_sizes("conv2d", {in, out, kernel.height, kernel.width, o.groups});
   if (in % o.groups != 0 || out % o.groups != 0) {
     fail(ErrorKind::shape, "conv2d: {} groups do not divide {} channels in and {} out", o.groups,

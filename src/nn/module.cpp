@@ -188,9 +188,7 @@ std::string summary(const Leaves& leaves) {
     if (!leaf.tensor) continue;
     const Tensor& tensor = *leaf.tensor;
     const bool first = seen.insert(tensor.node()).second;
-    const char* note = leaf.kind == Leaf::Kind::buffer ? "  not trained"
-                       : !first                        ? "  shared"
-                                                       : "";
+    const char* note = leaf.kind == Leaf::Kind::buffer ? "  not trained" : !first ? "  shared" : "";
     text += fmt::format("{:<{}}  {:<20} {:>12}{}\n", leaf.path, widest, type_text(tensor),
                         tensor.element_count(), note);
     if (first && leaf.kind == Leaf::Kind::parameter && tensor.requires_grad()) {

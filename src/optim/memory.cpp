@@ -38,9 +38,10 @@ void bring_along(Memory::Slot& slot, const Tensor& parameter) {
   for (Tensor& tensor : slot.tensors) {
     if (!tensor.defined()) continue;
     if (tensor.shape() != parameter.shape()) {
-      fail(ErrorKind::shape,
-           "step: the state of {} is {}, the parameter {}; load the state that belongs to the model",
-           slot.path, text_of(tensor.shape()), text_of(parameter.shape()));
+      fail(
+          ErrorKind::shape,
+          "step: the state of {} is {}, the parameter {}; load the state that belongs to the model",
+          slot.path, text_of(tensor.shape()), text_of(parameter.shape()));
     }
     if (tensor.device() != parameter.device()) tensor = tensor.to(parameter.device());
   }
@@ -119,9 +120,9 @@ void step(const Leaves& leaves, Memory& memory, Update update) {
   }
   for (const Leaf& leaf : leaves) {
     if (leaf.kind != Leaf::Kind::parameter) continue;
-    const auto found =
-        std::find_if(successors.begin(), successors.end(),
-                     [&](const Successor& candidate) { return candidate.before == leaf.tensor->node(); });
+    const auto found = std::find_if(
+        successors.begin(), successors.end(),
+        [&](const Successor& candidate) { return candidate.before == leaf.tensor->node(); });
     if (found != successors.end()) *leaf.tensor = found->after;
   }
   successors.clear();

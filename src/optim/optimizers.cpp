@@ -1,5 +1,5 @@
-// The formulas of the optimizers.  Numbers that change from step to step enter as operands, so every
-// step records the same graph.
+// The formulas of the optimizers.  Numbers that change from step to step enter as operands, so
+// every step records the same graph.
 #include <fornax/ops.h>
 #include <fornax/optim.h>
 

@@ -3,8 +3,9 @@
 //
 // Groups run in the order of their numbers.  A node may join the last group that any of its operands
 // comes from, because everything else that it reads is then ready before that group runs.  It does if
-// that group is still open to it:
-//   - a pointwise node joins a group whose steps so far have its shape;
+// that group, or a later one, is still open to it:
+//   - a pointwise node joins a group whose steps so far have its shape: the one that makes its
+//     operand, else one of the newest that reads what it reads, else the newest of all;
 //   - a reduction joins the pointwise group that makes its operand, and becomes the group's anchor;
 //   - a pointwise node of the reduced shape joins the reduction that it reads.
 // Views join nothing: they are layouts of the value that they look at.
@@ -20,6 +21,7 @@ namespace {
 
 constexpr int kLargestGroup = 64;   // steps of work
 constexpr int kMostInputs = 24;
+constexpr int kLookBack = 4;        // newest groups that are tried
 
 // Casts work element by element like the ops with a value column.
 bool works_by_element(Op op) { return is_pointwise(op) || op == Op::cast; }
@@ -81,9 +83,31 @@ class Planner {
       }
       int last = -1;
       for (int input : x.inputs) last = std::max(last, group_of(input));
-      if (last < 0 || !joins(n, last)) last = open_group(n);
-      add(n, last);
+      add(n, group_for(n, last));
     }
+  }
+
+  int group_for(int n, int last) {
+    if (last >= 0 && joins(n, last)) return last;
+    if (!works_by_element(node(n).op)) return open_group(n);
+    const int newest = int(drafts_.size()) - 1;
+    for (int group = newest; group > std::max(last, newest - kLookBack); group--) {
+      if (drafts_[size_t(group)].anchor < 0 && joins(n, group) &&
+          (group == newest || shares_operand(n, group))) {
+        return group;
+      }
+    }
+    return open_group(n);
+  }
+
+  bool shares_operand(int n, int group) const {
+    for (int member : drafts_[size_t(group)].nodes) {
+      for (int theirs : node(member).inputs) {
+        const auto& ours = node(n).inputs;
+        if (std::find(ours.begin(), ours.end(), theirs) != ours.end()) return true;
+      }
+    }
+    return false;
   }
 
   int open_group(int n) {
@@ -108,7 +132,7 @@ class Planner {
     group_[size_t(n)] = group;
   }
 
-  // Whether node n may become part of `group`, which makes at least one of its operands.
+  // Whether node n may become part of `group`.  Requires: its operands come from no later group.
   bool joins(int n, int group) const {
     const Draft& draft = drafts_[size_t(group)];
     const SegmentNode& x = node(n);

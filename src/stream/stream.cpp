@@ -96,7 +96,7 @@ class Flush {
     const size_t count = pending_.size();
     std::vector<uint32_t> uses(count, 0);
     for (const Ref<Node>& node : pending_) {
-      for (int i = 0; i < node->inputs.size(); i++) {
+      for (size_t i = 0; i < node->inputs.size(); i++) {
         const Node& input = *node->inputs[i];
         if (pends_here(input)) uses[input.index]++;
       }
@@ -111,7 +111,7 @@ class Flush {
       outlives_[k] = handles > 0 || others > 0;
       needed[k] |= outlives_[k];
       if (!needed[k]) continue;
-      for (int i = 0; i < node.inputs.size(); i++) {
+      for (size_t i = 0; i < node.inputs.size(); i++) {
         const Node& input = *node.inputs[i];
         if (pends_here(input)) needed[input.index] = 1;
       }
@@ -134,7 +134,7 @@ class Flush {
 
   // A node with a failed operand fails with it.
   bool fails(Node& node) {
-    for (int i = 0; i < node.inputs.size(); i++) {
+    for (size_t i = 0; i < node.inputs.size(); i++) {
       if (node.inputs[i]->state.load(std::memory_order_acquire) != State::failed) continue;
       node.failure = node.inputs[i]->failure;
       node.state.store(State::failed, std::memory_order_release);
@@ -148,7 +148,7 @@ class Flush {
     std::unordered_map<const Node*, std::pair<int, uint32_t>> leaves;  // number, uses
     std::vector<const Node*> order;
     for (const Ref<Node>& node : live_) {
-      for (int i = 0; i < node->inputs.size(); i++) {
+      for (size_t i = 0; i < node->inputs.size(); i++) {
         const Node* input = node->inputs[i].get();
         if (pends_here(*input)) continue;
         auto [at, added] = leaves.try_emplace(input, int(order.size()), 0u);
@@ -165,7 +165,7 @@ class Flush {
       out.type = node.type;
       out.attributes = node.attributes;
       out.outlives = live_outlives_[k];
-      for (int i = 0; i < node.inputs.size(); i++) {
+      for (size_t i = 0; i < node.inputs.size(); i++) {
         const Node* input = node.inputs[i].get();
         out.inputs.push_back(pends_here(*input) ? compact_[input->index] + leaf_count
                                                 : leaves.at(input).first);
@@ -264,12 +264,12 @@ void Stream::flush_all(int device) {
   for (Stream* stream : all) stream->flush();
 }
 
-void Stream::record(const Ref<Node>& node) {
+void Stream::record(Ref<Node> node) {
   std::lock_guard lock(mutex_);
   node->stream = this;
   node->index = uint32_t(pending_.size());
-  pending_.push_back(node);
   pending_bytes_ += byte_count(node->type);
+  pending_.push_back(std::move(node));
   if (int64_t(pending_.size()) >= settings().pending_ops ||
       pending_bytes_ >= settings().pending_bytes) {
     flush_locked();

@@ -27,7 +27,7 @@ class Stream {
   static void flush_all(int device);
 
   // Appends the node, and flushes if too much is pending.
-  void record(const Ref<Node>& node);
+  void record(Ref<Node> node);
   void flush();
 
  private:

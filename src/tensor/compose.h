@@ -1,5 +1,5 @@
-// Shorthands for ops that are composed from primitives.  Each records at most one node and none where
-// the result would equal its input.  Axes are normal: 0 <= axis < rank.
+// Shorthands for ops that are composed from primitives.  Each records at most one node and none
+// where the result would equal its input.  Axes are normal: 0 <= axis < rank.
 #pragma once
 #include "tensor/record.h"
 
@@ -88,7 +88,9 @@ class Untracked {
 // The square root of numbers >= 0, whose gradient at 0 is 0 instead of infinite.
 Tensor root(const Tensor& x);
 // Sum and mean over `axes`, which keep size 1.  Requires: x is floating, not of half precision.
-inline Tensor sum_over(const Tensor& x, const Attributes& axes) { return reduced(Op::sum, x, axes); }
+inline Tensor sum_over(const Tensor& x, const Attributes& axes) {
+  return reduced(Op::sum, x, axes);
+}
 inline Tensor mean_over(const Tensor& x, const Attributes& axes) {
   return sum_over(x, axes) / double(count_over(x.shape(), axes));
 }

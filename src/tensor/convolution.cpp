@@ -69,8 +69,9 @@ void check_transpose(const Tensor& x, const Tensor& weight, const ConvTransposeO
 // window and is 0: those columns are appended.
 Tensor transpose(const Tensor& x, const Tensor& weight, const ConvTransposeOptions& o) {
   check_transpose(x, weight, o);
-  Window2d w = window_of(weight, {.stride = o.stride, .padding = o.padding, .dilation = o.dilation,
-                                  .groups = o.groups});
+  Window2d w = window_of(
+      weight,
+      {.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups});
   const int64_t extra[2] = {o.output_padding.height, o.output_padding.width};
   Attributes zeros(12, 0);
   for (int i = 0; i < 2; i++) {

@@ -51,8 +51,8 @@ void flatten(const Nested& values, Flat& flat, std::vector<size_t>& position) {
   if (values.is_number()) {
     const Scalar number = values.number();
     flat.floating |= number.kind() == Scalar::Kind::floating;
-    flat.integer |= number.kind() == Scalar::Kind::integer ||
-                    number.kind() == Scalar::Kind::unsigned_integer;
+    flat.integer |=
+        number.kind() == Scalar::Kind::integer || number.kind() == Scalar::Kind::unsigned_integer;
     flat.numbers.push_back(number);
     return;
   }

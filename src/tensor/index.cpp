@@ -17,8 +17,7 @@ std::span<const Index> given(const Index (&items)[kMaxIndexes]) {
 }
 
 Tensor basic_part(const Tensor& x, const ParsedIndex& parsed) {
-  const Tensor region =
-      parsed.whole(x.shape()) ? x : record(Op::slice, {&x}, parsed.slices);
+  const Tensor region = parsed.whole(x.shape()) ? x : record(Op::slice, {&x}, parsed.slices);
   return reshaped(region, parsed.basic);
 }
 
@@ -59,7 +58,8 @@ Tensor scattered(const Tensor& x, int axis, const Tensor& index, const Tensor& v
 
 Tensor scatter_operand(const Tensor& x, int64_t axis, const Tensor& index, const Operand& values,
                        ScatterMode mode) {
-  return scattered(x, normal_axis(axis, x.rank()), index, value_for(x, values, index.shape()), mode);
+  return scattered(x, normal_axis(axis, x.rank()), index, value_for(x, values, index.shape()),
+                   mode);
 }
 
 // ── Assigning ────────────────────────────────────────────────────────────────────────────────────
@@ -115,8 +115,8 @@ Tensor scattered_into(const Tensor& basic, const MergedAxes& m, const Tensor& va
   wide[m.axis] = m.positions.element_count();
   for (int i = 0; i < wide.rank(); i++) column.push_back(i == m.axis ? wide[i] : 1);
   const Tensor index = expanded(reshaped(m.positions, column), wide);
-  const Tensor changed = reshaped(scattered(base, m.axis, index, reshaped(values, wide), mode),
-                                  m.permuted);
+  const Tensor changed =
+      reshaped(scattered(base, m.axis, index, reshaped(values, wide), mode), m.permuted);
   if (m.order.empty()) return changed;
   Attributes inverse(m.order.size(), 0);
   for (size_t i = 0; i < m.order.size(); i++) inverse[size_t(m.order[i])] = int64_t(i);
@@ -141,8 +141,8 @@ Tensor mask_like(const Tensor& mask, const Tensor& x) {
   return reshaped(mask, shape);
 }
 
-// How old and new elements make up what at() leaves.  `combine` serves regions, where each element is
-// named once; `mode` and `scatter_value` serve tensors that may name one several times.
+// How old and new elements make up what at() leaves.  `combine` serves regions, where each element
+// is named once; `mode` and `scatter_value` serve tensors that may name one several times.
 struct Update {
   Tensor (*combine)(const Operand& old, const Operand& value) = nullptr;  // null: the value
   ScatterMode mode = ScatterMode::assign;

@@ -11,8 +11,8 @@ namespace {
 struct Parser {
   const Tensor& x;
   ParsedIndex parsed;
-  int axis = 0;            // of x, the next to be indexed
-  int groups = 0;          // runs of neighbouring advanced indexes
+  int axis = 0;    // of x, the next to be indexed
+  int groups = 0;  // runs of neighbouring advanced indexes
   bool in_group = false;
   bool has_tensors = false;
 
@@ -37,8 +37,12 @@ struct Parser {
 
   void add(const Index& item, int left_over) {
     switch (item.kind()) {
-      case Index::Kind::position: position(item.position()); break;
-      case Index::Kind::slice: range(item.range()); break;
+      case Index::Kind::position:
+        position(item.position());
+        break;
+      case Index::Kind::slice:
+        range(item.range());
+        break;
       case Index::Kind::ellipsis:
         mark(false);
         keep(left_over);
@@ -51,7 +55,8 @@ struct Parser {
         mark(true);
         is_boolean(item.tensor().dtype()) ? mask(item.tensor()) : integers(item.tensor());
         break;
-      case Index::Kind::absent: break;
+      case Index::Kind::absent:
+        break;
     }
   }
 
@@ -110,9 +115,12 @@ struct Parser {
 int axes_of(const Index& item) {
   switch (item.kind()) {
     case Index::Kind::position:
-    case Index::Kind::slice: return 1;
-    case Index::Kind::tensor: return is_boolean(item.tensor().dtype()) ? item.tensor().rank() : 1;
-    default: return 0;
+    case Index::Kind::slice:
+      return 1;
+    case Index::Kind::tensor:
+      return is_boolean(item.tensor().dtype()) ? item.tensor().rank() : 1;
+    default:
+      return 0;
   }
 }
 
@@ -123,8 +131,8 @@ Tensor wrapped(const Tensor& index, int64_t size) {
   return where(wide < 0, wide + size, wide);
 }
 
-// One position in the merged axes for several indexes.  A row-major sum would hide that one of them is
-// out of range, so such positions are moved behind the end, where gather refuses them.
+// One position in the merged axes for several indexes.  A row-major sum would hide that one of them
+// is out of range, so such positions are moved behind the end, where gather refuses them.
 Tensor combined(const ParsedIndex& parsed, const Shape& sizes, int64_t total) {
   Tensor sum, outside;
   int64_t stride = total;
@@ -132,8 +140,8 @@ Tensor combined(const ParsedIndex& parsed, const Shape& sizes, int64_t total) {
     const AdvancedIndex& item = parsed.advanced[i];
     const int64_t size = sizes[int(i)];
     stride /= std::max<int64_t>(size, 1);
-    const Tensor index = item.in_range ? item.index
-                                       : converted(wrapped(item.index, size), DType::i64);
+    const Tensor index =
+        item.in_range ? item.index : converted(wrapped(item.index, size), DType::i64);
     const Tensor term = stride == 1 ? index : index * stride;
     sum = sum.defined() ? sum + term : term;
     if (item.in_range) continue;
@@ -200,7 +208,8 @@ MergedAxes merge(const ParsedIndex& parsed) {
   m.merged = m.permuted;
   for (size_t i = 1; i < picked.size(); i++) m.merged.erase(m.axis);
   m.merged[m.axis] = total;
-  m.positions = parsed.advanced.size() == 1 && parsed.advanced[0].in_range ? parsed.advanced[0].index
+  m.positions = parsed.advanced.size() == 1 && parsed.advanced[0].in_range
+                    ? parsed.advanced[0].index
                 : parsed.advanced.size() == 1 ? wrapped(parsed.advanced[0].index, total)
                                               : combined(parsed, sizes, total);
   m.result = m.merged;

@@ -1,8 +1,8 @@
 // What x(...) and x.at(...) have in common: the indexes, resolved against a tensor.
 //
-// Indexing runs in two parts.  The basic part is slices, positions, new axes and the ellipsis: a slice
-// of x and a reshape.  The advanced part replaces axes of that result by integer tensors; a mask is
-// turned into the flat positions of its true elements, over all the axes that it covers.
+// Indexing runs in two parts.  The basic part is slices, positions, new axes and the ellipsis: a
+// slice of x and a reshape.  The advanced part replaces axes of that result by integer tensors; a
+// mask is turned into the flat positions of its true elements, over all the axes that it covers.
 #pragma once
 #include <span>
 #include <vector>
@@ -29,18 +29,18 @@ struct ParsedIndex {
   bool ascending() const;  // every step is 1
 };
 
-// Reads masks, so it may wait.  Error(index): a position outside its axis, too many indexes, a mask of
-// other sizes than the axes it covers.
+// Reads masks, so it may wait.  Error(index): a position outside its axis, too many indexes, a mask
+// of other sizes than the axes it covers.
 ParsedIndex parse(const Tensor& x, std::span<const Index> items);
 
 // The basic result with the advanced axes next to each other and merged into one.
 struct MergedAxes {
-  Attributes order;   // the permutation that brings them together; empty where none is needed
-  Shape permuted;     // shape after it
-  Shape merged;       // shape with the advanced axes as one
-  int axis = 0;       // where that one is
-  Tensor positions;   // i64 along the merged axis, of the indexes' broadcast shape
-  Shape result;       // merged, with the shape of `positions` in place of the axis
+  Attributes order;  // the permutation that brings them together; empty where none is needed
+  Shape permuted;    // shape after it
+  Shape merged;      // shape with the advanced axes as one
+  int axis = 0;      // where that one is
+  Tensor positions;  // i64 along the merged axis, of the indexes' broadcast shape
+  Shape result;      // merged, with the shape of `positions` in place of the axis
 };
 MergedAxes merge(const ParsedIndex& parsed);
 

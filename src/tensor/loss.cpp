@@ -115,7 +115,8 @@ Tensor from_probabilities(const Tensor& all, const Tensor& targets, int axis,
 
 // Without smoothing only the targets' logits are looked at: nothing of the logits' size is kept.
 // They are shifted by the maximum before the difference is taken, which large logits need.
-Tensor cross_entropy(const Tensor& logits, const Tensor& targets, CrossEntropyOptions o, Site site) {
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, CrossEntropyOptions o,
+                     Site site) {
   Call call("cross_entropy", site);
   const int axis = class_axis(logits);
   check_options(o, logits.shape()[axis]);
@@ -127,7 +128,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, CrossEntropyOp
   const Targets t = targets_of(logits, axis, targets, o.ignore_index);
   if (o.label_smoothing != 0 || x.element_count() == 0) {
     const Tensor all = log_softmax(x, axis);
-    return converted(from_log_probabilities(gathered(all, axis, t.classes), all, t, axis, o), dtype);
+    return converted(from_log_probabilities(gathered(all, axis, t.classes), all, t, axis, o),
+                     dtype);
   }
   const Tensor shift = shift_over(x, {axis});
   const Tensor total = log(sum_over(exp(x - shift), {axis}));
@@ -165,8 +167,8 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, LossOptio
   check_same_shape(x, target);
   if (!(delta > 0)) fail(ErrorKind::value, "huber_loss: delta must be positive, got {}", delta);
   const Tensor distance = abs(computable(x) - computable(target));
-  const Tensor loss = where(distance <= delta, square(distance) * 0.5,
-                            (distance - 0.5 * delta) * delta);
+  const Tensor loss =
+      where(distance <= delta, square(distance) * 0.5, (distance - 0.5 * delta) * delta);
   return finished(loss, o.reduction, x.dtype());
 }
 

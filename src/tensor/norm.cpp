@@ -1,5 +1,6 @@
-// Normalisation.  Statistics of halves are in f32; epsilon stands inside the root.  Nothing is scaled
-// beforehand: where the squares of f32 numbers overflow (above 1.8e19) the result is 0 everywhere.
+// Normalisation.  Statistics of halves are in f32; epsilon stands inside the root.  Nothing is
+// scaled beforehand: where the squares of f32 numbers overflow (above 1.8e19) the result is 0
+// everywhere.
 #include <fornax/ops.h>
 
 #include "tensor/compose.h"
@@ -9,13 +10,14 @@ namespace {
 
 void check_affine(const Tensor& x, const Tensor& factor, const Shape& wanted, const char* what) {
   if (factor.shape() != wanted) {
-    fail(ErrorKind::shape, "{}: the {} must be {} for {}, got {}", Call::name_or("layer_norm"), what,
-         text_of(wanted), text_of(node_of(x).type), text_of(node_of(factor).type));
+    fail(ErrorKind::shape, "{}: the {} must be {} for {}, got {}", Call::name_or("layer_norm"),
+         what, text_of(wanted), text_of(node_of(x).type), text_of(node_of(factor).type));
   }
 }
 
 // y * weight + bias, where they are given, in the shape `as` and y's dtype; then in dtype `result`.
-Tensor scaled(Tensor y, const Tensor& x, const NormOptions& o, const Shape& wanted, const Shape& as) {
+Tensor scaled(Tensor y, const Tensor& x, const NormOptions& o, const Shape& wanted,
+              const Shape& as) {
   if (o.weight.defined()) {
     check_affine(x, o.weight, wanted, "weight");
     y = y * reshaped(converted(o.weight, y.dtype()), as);
@@ -69,7 +71,9 @@ Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance, N
   Shape column = channels;
   while (column.rank() < x.rank() - 1) column.push_back(1);
   const Tensor wide = computable(x);
-  const auto as_column = [&](const Tensor& t) { return reshaped(converted(t, wide.dtype()), column); };
+  const auto as_column = [&](const Tensor& t) {
+    return reshaped(converted(t, wide.dtype()), column);
+  };
   const Tensor y = (wide - as_column(mean)) * rsqrt(as_column(variance) + o.epsilon);
   return scaled(y, x, o, channels, column);
 }

@@ -16,8 +16,8 @@ namespace {
 // One axis of a pool: the elements, and how windows lie on them.
 struct Line {
   int64_t length, size, stride, padding, dilation;
-  int64_t count = 0;    // windows
-  int64_t overhang = 0; // elements that the last window reaches beyond the padding
+  int64_t count = 0;     // windows
+  int64_t overhang = 0;  // elements that the last window reaches beyond the padding
 };
 
 Line line_of(int64_t length, int64_t size, int64_t stride, int64_t padding, int64_t dilation,
@@ -62,9 +62,18 @@ Lines lines_of(const Tensor& x, Pair kernel, const PoolOptions& o) {
 Tensor surrounded(const Tensor& x, const Lines& lines, bool padding, Scalar value) {
   const int64_t rows = padding ? lines.rows.padding : 0;
   const int64_t columns = padding ? lines.columns.padding : 0;
-  const Attributes numbers{0, 0, 0, 0, 0, 0,
-                           rows, rows + lines.rows.overhang, 0,
-                           columns, columns + lines.columns.overhang, 0};
+  const Attributes numbers{0,
+                           0,
+                           0,
+                           0,
+                           0,
+                           0,
+                           rows,
+                           rows + lines.rows.overhang,
+                           0,
+                           columns,
+                           columns + lines.columns.overhang,
+                           0};
   return numbers == Attributes(12, 0) ? x : padded(x, numbers, value);
 }
 
@@ -130,10 +139,9 @@ Tensor avg_pool(const Tensor& x, Pair kernel, const PoolOptions& o) {
   }
   const Lines lines = lines_of(x, kernel, o);
   const Tensor picture = surrounded(computable(x), lines, true, 0);
-  const Tensor windows =
-      record(Op::unfold, {&picture},
-             {2, kernel.height, lines.rows.stride, 1, picture.shape(2),
-              3, kernel.width, lines.columns.stride, 1, picture.shape(3)});
+  const Tensor windows = record(Op::unfold, {&picture},
+                                {2, kernel.height, lines.rows.stride, 1, picture.shape(2), 3,
+                                 kernel.width, lines.columns.stride, 1, picture.shape(3)});
   const Tensor total = reshaped(sum_over(windows, {4, 5}), without(windows.shape(), {4, 5}));
   return converted(averaged(total, lines, o), floating_dtype(x.dtype()));
 }
@@ -158,7 +166,8 @@ Tensor averaging_matrix(int64_t size, int64_t length, DType dtype, Device device
   std::vector<double> weights(size_t(size * length), 0);
   for (int64_t i = 0; i < size; i++) {
     const int64_t first = i * length / size, last = ((i + 1) * length + size - 1) / size;
-    for (int64_t k = first; k < last; k++) weights[size_t(i * length + k)] = 1 / double(last - first);
+    for (int64_t k = first; k < last; k++)
+      weights[size_t(i * length + k)] = 1 / double(last - first);
   }
   return converted(from(weights, {size, length}, device), dtype);
 }

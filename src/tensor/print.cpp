@@ -1,4 +1,5 @@
-// Tensor::text(): what PyTorch prints.  Long tensors are cut to their edges before anything is read.
+// Tensor::text(): what PyTorch prints.  Long tensors are cut to their edges before anything is
+// read.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ constexpr int kDigits = 4;
 
 // How all numbers of a tensor are written: alike, so that they align.
 struct Style {
-  bool whole = true;        // no float with a fraction: "1."
+  bool whole = true;  // no float with a fraction: "1."
   bool scientific = false;
   size_t width = 1;
 };
@@ -39,7 +40,8 @@ Style style_of(const std::vector<double>& values) {
     style.whole &= value == std::ceil(value);
   }
   if (largest == 0) return style;
-  style.scientific = largest / smallest > 1000 || largest > 1e8 || (!style.whole && smallest < 1e-4);
+  style.scientific =
+      largest / smallest > 1000 || largest > 1e8 || (!style.whole && smallest < 1e-4);
   for (double value : values) {
     if (counts(value)) style.width = std::max(style.width, text_of(value, style).size());
   }
@@ -51,7 +53,8 @@ std::vector<std::string> texts_of(const Tensor& x) {
   if (is_floating(x.dtype())) {
     const std::vector<double> values = x.to_vector<double>();
     const Style style = style_of(values);
-    for (double value : values) texts.push_back(fmt::format("{:>{}}", text_of(value, style), style.width));
+    for (double value : values)
+      texts.push_back(fmt::format("{:>{}}", text_of(value, style), style.width));
     return texts;
   }
   if (is_boolean(x.dtype())) {
@@ -79,11 +82,11 @@ Tensor edges_of(Tensor x) {
 }
 
 struct Writer {
-  const Shape& shape;   // of the whole tensor
-  const Shape& shown;   // of what is written
+  const Shape& shape;  // of the whole tensor
+  const Shape& shown;  // of what is written
   bool summarised;
   const std::vector<std::string>& texts;
-  size_t next = 0;      // the next text to be written
+  size_t next = 0;  // the next text to be written
 
   bool is_cut(int axis) const { return summarised && shape[axis] != shown[axis]; }
 

@@ -1,6 +1,7 @@
-// Random tensors.  Every number is a function of the device's key and a counter that each call moves
-// on, so equal seeds give equal numbers on every backend.  Key and counter enter as scalars: plans do
-// not depend on them.  Safe from any thread; the order of calls decides who gets which numbers.
+// Random tensors.  Every number is a function of the device's key and a counter that each call
+// moves on, so equal seeds give equal numbers on every backend.  Key and counter enter as scalars:
+// plans do not depend on them.  Safe from any thread; the order of calls decides who gets which
+// numbers.
 #include <fornax/ops.h>
 
 #include <cmath>
@@ -34,12 +35,18 @@ Tensor double_words(const Shape& shape, Device device) {
 // The leading bits of a word that `dtype` can hold without rounding up to 1.
 int digits_of(DType dtype) {
   switch (dtype) {
-    case DType::f64: return 53;
-    case DType::f16: return 11;
-    case DType::bf16: return 8;
-    case DType::f8e4m3: return 4;
-    case DType::f8e5m2: return 3;
-    default: return 24;
+    case DType::f64:
+      return 53;
+    case DType::f16:
+      return 11;
+    case DType::bf16:
+      return 8;
+    case DType::f8e4m3:
+      return 4;
+    case DType::f8e5m2:
+      return 3;
+    default:
+      return 24;
   }
 }
 
@@ -64,7 +71,8 @@ Tensor uniform(Shape shape, double low, double high, Options o, Site site) {
   Call call("uniform", site);
   check_floating("uniform", o.dtype);
   if (!(low <= high) || !std::isfinite(high - low)) {
-    fail(ErrorKind::value, "uniform: the range from {} to {} is not finite and ascending", low, high);
+    fail(ErrorKind::value, "uniform: the range from {} to {} is not finite and ascending", low,
+         high);
   }
   const DType compute = compute_dtype(o.dtype);
   Tensor x = unit_interval(shape, o.device, compute, digits_of(o.dtype), 0);
@@ -72,8 +80,8 @@ Tensor uniform(Shape shape, double low, double high, Options o, Site site) {
   if (low != 0) x = x + low;
   if ((low != 0 || high != 1) && low < high) {
     // Rounding may reach `high`, which is excluded.
-    const double last = compute == DType::f64 ? std::nextafter(high, low)
-                                              : std::nextafter(float(high), float(low));
+    const double last =
+        compute == DType::f64 ? std::nextafter(high, low) : std::nextafter(float(high), float(low));
     x = minimum(x, last);
   }
   return converted(x, o.dtype);
@@ -100,13 +108,14 @@ Tensor normal(Shape shape, double mean, double deviation, Options o, Site site) 
 Tensor bernoulli(Shape shape, double probability, Device device, Site site) {
   Call call("bernoulli", site);
   if (!(probability >= 0 && probability <= 1)) {
-    fail(ErrorKind::value, "bernoulli: the probability must be between 0 and 1, got {}", probability);
+    fail(ErrorKind::value, "bernoulli: the probability must be between 0 and 1, got {}",
+         probability);
   }
   return unit_interval(shape, device, DType::f32, digits_of(DType::f32), 0) < probability;
 }
 
-// A word times the width, of which the upper half counts: exact for every width up to 2^32 but for a
-// bias of width / 2^32.  Wider ranges take the remainder of 64 bits.
+// A word times the width, of which the upper half counts: exact for every width up to 2^32 but for
+// a bias of width / 2^32.  Wider ranges take the remainder of 64 bits.
 Tensor random_integers(Shape shape, int64_t low, int64_t high, Device device, Site site) {
   Call call("random_integers", site);
   if (low >= high) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "backend/registry.h"
 #include "graph/tape.h"
@@ -86,6 +87,12 @@ bool view_now(Node& result, const Node& input) {
   return true;
 }
 
+// The first handle to a node that nobody else knows; takes over the reference.
+Tensor first_handle(Ref<Node> node) {
+  node->handles.store(1, std::memory_order_relaxed);
+  return Tensor(node.leave());
+}
+
 Tensor record_nodes(Op op, std::span<Node* const> inputs, Attributes attributes, Site site) {
   auto result = Ref<Node>::adopt(new Node);
   result->op = op;
@@ -107,27 +114,33 @@ Tensor record_nodes(Op op, std::span<Node* const> inputs, Attributes attributes,
   }
   result->device = inputs[0]->device;
   try {
-    result->type = infer({op, types, int(inputs.size()), result->attributes});
+    // Made in place: a copy right after its parts were written stalls.
+    new (&result->type) Type(infer({op, types, int(inputs.size()), result->attributes}));
   } catch (const Error& error) {
     // Type rules know the call under way; a bare primitive's site is known only here.
     if (error.site().line > 0 || site.line == 0) throw;
     throw_error(error.kind(), error.what(), site);
   }
   if (grads && is_floating(result->type.dtype)) track(*result, inputs);
-  const bool done = (is_view(op) && view_now(*result, *inputs[0])) || run_small(*result, inputs);
-  if (!done) {
-    Stream& stream = Stream::of_this_thread(result->device);
-    for (Node* input : inputs) {
-      if (input->state.load(std::memory_order_acquire) == State::pending &&
-          input->stream != &stream) {
-        realise(*input);
-      }
-      result->inputs.push_back(Ref<Node>(input));
-    }
-    stream.record(result);
-    if (result->marks.eager) realise(*result);
+  if ((is_view(op) && view_now(*result, *inputs[0])) || run_small(*result, inputs)) {
+    return first_handle(std::move(result));
   }
-  return tensor_of(result);
+  Stream& stream = Stream::of_this_thread(result->device);
+  for (Node* input : inputs) {
+    if (input->state.load(std::memory_order_acquire) == State::pending &&
+        input->stream != &stream) {
+      realise(*input);
+    }
+    result->inputs.push_back(Ref<Node>(input));
+  }
+  Node& node = *result;
+  const bool eager = node.marks.eager;
+  // Nobody else knows the node yet, so its second reference needs no atomic step.
+  node.references.store(2, std::memory_order_relaxed);
+  Tensor tensor = first_handle(std::move(result));
+  stream.record(Ref<Node>::adopt(&node));
+  if (eager) realise(node);
+  return tensor;
 }
 
 }  // namespace
@@ -240,11 +253,27 @@ Tensor as_tensor(const Operand& operand, DType dtype, const Node* like) {
   return tensor_of(constant_node(like->device, {}, {dtype, {}}, operand.number()));
 }
 
+// The usual case: tensors of one dtype that the op takes as it is.
+bool same_tensors(std::span<const Operand* const> operands, Rule rule, Node** nodes) {
+  if (rule == Rule::selected) return false;
+  for (size_t i = 0; i < operands.size(); i++) {
+    if (operands[i]->is_number() || !operands[i]->tensor().defined()) return false;
+    nodes[i] = operands[i]->tensor().node();
+    if (nodes[i]->type.dtype != nodes[0]->type.dtype) return false;
+  }
+  const bool wants_float = rule == Rule::floating || rule == Rule::floating_boolean;
+  return !wants_float || is_floating(nodes[0]->type.dtype);
+}
+
 }  // namespace
 
 Tensor record_pointwise(Op op, std::initializer_list<const Operand*> operands) {
   const std::span<const Operand* const> list(operands.begin(), operands.size());
   const Rule rule = info(op).rule;
+  Node* nodes[3];
+  if (same_tensors(list, rule, nodes)) {
+    return record_nodes(op, std::span<Node* const>(nodes, list.size()), {}, list[0]->site());
+  }
   const size_t first = rule == Rule::selected ? 1 : 0;
   const DType dtype = common_dtype(list, first, rule);
   const Node* like = nullptr;
@@ -255,7 +284,6 @@ Tensor record_pointwise(Op op, std::initializer_list<const Operand*> operands) {
     }
   }
   Tensor converted[3];
-  Node* nodes[3];
   for (size_t i = 0; i < list.size(); i++) {
     const Operand& operand = *list[i];
     const bool condition = i < first;

@@ -1,5 +1,6 @@
-// Reductions.  The primitives keep reduced axes with size 1; a reshape drops them.  Means, variances
-// and norms of half precision, integers and bool are computed in f32; the results of halves go back.
+// Reductions.  The primitives keep reduced axes with size 1; a reshape drops them.  Means,
+// variances and norms of half precision, integers and bool are computed in f32; the results of
+// halves go back.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -55,8 +56,8 @@ Tensor norm_of(const Tensor& x, const Attributes& axes, double p) {
   return pow(sum_over(pow(abs(x), p), axes), 1 / p);
 }
 
-// Where everything is -inf the sum of exponentials is 0: its logarithm is right, and the detour by 1
-// keeps the gradient 0 instead of NaN.
+// Where everything is -inf the sum of exponentials is 0: its logarithm is right, and the detour by
+// 1 keeps the gradient 0 instead of NaN.
 Tensor logsumexp_of(const Tensor& x, const Attributes& axes) {
   Tensor shift = shift_over(x, axes);
   shift = where(is_finite(shift), shift, 0);

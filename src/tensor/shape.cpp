@@ -103,8 +103,8 @@ Tensor Tensor::flatten(int64_t first, int64_t last, Site site) const {
   if (rank() == 0) return reshaped(*this, {1});
   const int begin = normal_axis(first, rank()), end = normal_axis(last, rank());
   if (begin > end) {
-    fail(ErrorKind::index, "flatten: the first axis {} stands behind the last {} of {}", first, last,
-         text_of(node_of(*this).type));
+    fail(ErrorKind::index, "flatten: the first axis {} stands behind the last {} of {}", first,
+         last, text_of(node_of(*this).type));
   }
   Shape merged;
   for (int axis = 0; axis < rank(); axis++) {
@@ -176,8 +176,8 @@ Tensor Tensor::expand(Shape wanted, Site site) const {
 Tensor Tensor::repeat(Shape counts, Site site) const {
   Call call("repeat", site);
   if (counts.rank() < rank()) {
-    fail(ErrorKind::shape, "repeat: {} has {} axes, {} counts only {}", text_of(node_of(*this).type),
-         rank(), text_of(counts), counts.rank());
+    fail(ErrorKind::shape, "repeat: {} has {} axes, {} counts only {}",
+         text_of(node_of(*this).type), rank(), text_of(counts), counts.rank());
   }
   Shape wider = shape();
   while (wider.rank() < counts.rank()) wider.insert(0, 1);
@@ -254,7 +254,8 @@ std::vector<Tensor> Tensor::chunk(int64_t count, int64_t axis, Site site) const 
   return parts_of(*this, std::max<int64_t>(length / count + (length % count != 0), 1), along);
 }
 
-Tensor Tensor::pad(std::vector<std::pair<int64_t, int64_t>> padding, Scalar value, Site site) const {
+Tensor Tensor::pad(std::vector<std::pair<int64_t, int64_t>> padding, Scalar value,
+                   Site site) const {
   Call call("pad", site);
   if (int(padding.size()) > rank()) {
     fail(ErrorKind::shape, "pad: {} pairs are given for {}, which has {} axes", padding.size(),

@@ -1,5 +1,7 @@
 #include "tensor/small.h"
 
+#include <new>
+
 #include "backend/registry.h"
 #include "graph/evaluate.h"
 
@@ -57,7 +59,7 @@ bool run_small(Node& result, std::span<Node* const> inputs) {
   buffer->device = result.device;
   mark_made_by(*buffer, result.op);
   result.buffer = std::move(buffer);
-  result.layout = row_major(result.type.shape);
+  new (&result.layout) Layout(row_major(result.type.shape));
   result.state.store(State::ready, std::memory_order_release);
   return true;
 }

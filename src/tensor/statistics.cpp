@@ -8,7 +8,8 @@
 
 namespace fornax {
 
-Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t axis, double epsilon, Site site) {
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t axis, double epsilon,
+                         Site site) {
   Call call("cosine_similarity", site);
   const Tensor x = computable(a), y = computable(b);
   const Tensor product = x * y;
@@ -36,7 +37,8 @@ Tensor median(const Tensor& x, int64_t axis, Site site) {
   const int along = normal_axis(axis, x.rank());
   const int64_t count = x.shape()[along];
   if (count == 0) {
-    fail(ErrorKind::shape, "median: axis {} of {} has no elements", along, text_of(node_of(x).type));
+    fail(ErrorKind::shape, "median: axis {} of {} has no elements", along,
+         text_of(node_of(x).type));
   }
   const Tensor middle = x.sort({.axis = along}).select(along, (count - 1) / 2);
   if (!is_floating(x.dtype())) return middle;

@@ -69,8 +69,8 @@ std::string compiler() {
 std::string cache_size(const std::string& folder) {
   std::error_code error;
   uintmax_t bytes = 0, files = 0;
-  for (std::filesystem::recursive_directory_iterator item(folder, error), end; !error && item != end;
-       item.increment(error)) {
+  for (std::filesystem::recursive_directory_iterator item(folder, error), end;
+       !error && item != end; item.increment(error)) {
     if (item->is_regular_file(error)) {
       const uintmax_t size = item->file_size(error);
       bytes += error ? 0 : size;
@@ -99,9 +99,9 @@ std::string setting_lines() {
   std::string text = "settings\n";
   for (const SettingRow& row : setting_rows()) {
     const std::string value = row.value.empty() ? "\"\"" : row.value;
-    text += fmt::format("  {:<14} {:<12} {}{}\n", row.name, value, row.documentation,
-                        row.value == row.fallback ? "" : fmt::format(" [set, by default {}]",
-                                                                      row.fallback));
+    text += fmt::format(
+        "  {:<14} {:<12} {}{}\n", row.name, value, row.documentation,
+        row.value == row.fallback ? "" : fmt::format(" [set, by default {}]", row.fallback));
   }
   return text;
 }
@@ -121,8 +121,8 @@ std::string warnings() {
 
 std::string doctor() {
   const std::string folder = cache_folder();
-  return fmt::format("fornax {}, {} build by {}\n", kVersion,
-                     kOptimized ? "optimized" : "debug", compiler()) +
+  return fmt::format("fornax {}, {} build by {}\n", kVersion, kOptimized ? "optimized" : "debug",
+                     compiler()) +
          fmt::format("processor    {}; {}\n", processor(), features()) +
          fmt::format("threads      {} usable of {}\n", usable_threads(),
                      std::thread::hardware_concurrency()) +

@@ -32,7 +32,8 @@ void write_all(int descriptor, std::string_view text) {
 
 std::string duration(double seconds) {
   const int64_t whole = int64_t(std::min(seconds + 0.5, 359999.0));
-  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  if (whole >= 3600)
+    return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 

@@ -82,7 +82,8 @@ TEST(Idx, refuses_what_is_broken) {
   const std::string good = head(8, {2, 3}) + "abcdef", zipped = packed(good);
   EXPECT_SAYS(complaint(good + "g"), "left over");
   EXPECT_SAYS(complaint(packed(good + "g")), "left over");
-  EXPECT_SAYS(complaint(head(8, {0xffffffff, 0xffffffff, 0xffffffff})), "more than a file of its size");
+  EXPECT_SAYS(complaint(head(8, {0xffffffff, 0xffffffff, 0xffffffff})),
+              "more than a file of its size");
   EXPECT_SAYS(complaint(packed(head(8, {0xffffffff, 4}))), "more than a file of its size");
   EXPECT_SAYS(complaint(packed(head(8, {60000}) + "abc")), "more than a file of its size");
   EXPECT_SAYS(complaint(packed(head(8, {600}) + "abc")), "truncated");

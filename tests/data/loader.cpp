@@ -39,8 +39,12 @@ TEST(Loader, C142_same_batches_for_every_worker_count) {
     for (const bool drop_last : {false, true}) {
       std::vector<std::vector<int64_t>> want;
       for (const int workers : {0, 1, 3}) {
-        const Loader loader(Numbers{}, {.batch_size = 4, .shuffle = shuffle, .seed = 3,
-                                        .drop_last = drop_last, .workers = workers, .prefetch = 2,
+        const Loader loader(Numbers{}, {.batch_size = 4,
+                                        .shuffle = shuffle,
+                                        .seed = 3,
+                                        .drop_last = drop_last,
+                                        .workers = workers,
+                                        .prefetch = 2,
                                         .device = Device("cpu")});
         const auto got = batches(loader);
         if (workers == 0) want = got;
@@ -65,8 +69,9 @@ TEST(Loader, C142_same_batches_for_every_worker_count) {
 
 TEST(Loader, C144_epochs_differ_and_repeat) {
   const auto order = [](uint64_t seed, int64_t epoch) {
-    return Loader(Numbers{100}, {.batch_size = 7, .shuffle = true, .seed = seed,
-                                 .device = Device("cpu")}).order(epoch);
+    return Loader(Numbers{100},
+                  {.batch_size = 7, .shuffle = true, .seed = seed, .device = Device("cpu")})
+        .order(epoch);
   };
   EXPECT_NE(order(1, 0), order(1, 1));
   EXPECT_EQ(order(1, 0), order(1, 0));
@@ -84,8 +89,8 @@ TEST(Loader, every_order_is_about_equally_likely) {
 
 TEST(Loader, errors_reach_the_caller_in_order) {
   for (const int workers : {0, 2}) {
-    const Loader loader(Numbers{20, 7}, {.batch_size = 2, .workers = workers,
-                                         .device = Device("cpu")});
+    const Loader loader(Numbers{20, 7},
+                        {.batch_size = 2, .workers = workers, .device = Device("cpu")});
     Epoch epoch = loader.epoch(0);
     Batch batch;
     for (int i = 0; i < 3; i++) EXPECT_TRUE(epoch.next(batch));
@@ -100,8 +105,9 @@ TEST(Loader, may_be_dropped_at_any_time) {
   for (int taken = 0; taken < 6; taken++) {
     for (const int workers : {1, 4}) {
       Epoch epoch = [&] {
-        const Loader loader(Numbers{1000}, {.batch_size = 3, .workers = workers, .prefetch = 2,
-                                            .device = Device("cpu")});
+        const Loader loader(
+            Numbers{1000},
+            {.batch_size = 3, .workers = workers, .prefetch = 2, .device = Device("cpu")});
         return loader.epoch(0);
       }();
       Batch batch;
@@ -117,8 +123,8 @@ TEST(Loader, prefetch_bounds_what_is_made_ahead) {
     made++;
     return example;
   });
-  const Loader loader(counted, {.batch_size = 1, .workers = 2, .prefetch = 3,
-                                .device = Device("cpu")});
+  const Loader loader(counted,
+                      {.batch_size = 1, .workers = 2, .prefetch = 3, .device = Device("cpu")});
   Epoch epoch = loader.epoch(0);
   Batch batch;
   EXPECT_TRUE(epoch.next(batch));
@@ -146,8 +152,14 @@ TEST(Datasets, in_memory) {
 }
 
 TEST(Datasets, pictures_are_scaled) {
-  const Pictures pictures{.count = 2, .channels = 1, .height = 1, .width = 2, .mean = 0.5f,
-                          .deviation = 0.25f, .pixels = {0, 255, 51, 0}, .labels = {3, 4}};
+  const Pictures pictures{.count = 2,
+                          .channels = 1,
+                          .height = 1,
+                          .width = 2,
+                          .mean = 0.5f,
+                          .deviation = 0.25f,
+                          .pixels = {0, 255, 51, 0},
+                          .labels = {3, 4}};
   const int64_t positions[] = {1, 0};
   const Batch batch = pictures.batch(positions, Device("cpu"));
   EXPECT_EQ(batch.inputs.shape(), (Shape{2, 1, 1, 2}));

@@ -41,29 +41,69 @@ const auto kDType = ErrorKind::dtype;
 TEST(Errors, of_shapes) {
   const Tensor x = zeros({2, 3});
   expect_errors({
-      {[&] { x.reshape({4, -1}); }, kShape, {"reshape:", "6 elements", "[4,-1]"}},
-      {[&] { x.reshape({-1, -1}); }, kShape, {"two sizes of -1"}},
+      {[&] {
+         x.reshape({4, -1});
+       },
+       kShape,
+       {"reshape:", "6 elements", "[4,-1]"}},
+      {[&] {
+         x.reshape({-1, -1});
+       },
+       kShape,
+       {"two sizes of -1"}},
       {[&] { x.reshape({7}); }, kShape, {"reshape:", "f32[2,3]", "7"}},
       {[&] { x.squeeze(0); }, kShape, {"squeeze: axis 0 of f32[2,3] has size 2"}},
       {[&] { x.unsqueeze(4); }, kIndex, {"unsqueeze: axis 4"}},
       {[&] { x.permute({0}); }, kShape, {"permute:", "1 axes", "f32[2,3]"}},
-      {[&] { x.permute({0, 0}); }, kValue, {"permute: axis 0 is named twice"}},
-      {[&] { x.expand({2, 4}); }, kShape, {"expand: f32[2,3] cannot be repeated to [2,4]"}},
+      {[&] {
+         x.permute({0, 0});
+       },
+       kValue,
+       {"permute: axis 0 is named twice"}},
+      {[&] {
+         x.expand({2, 4});
+       },
+       kShape,
+       {"expand: f32[2,3] cannot be repeated to [2,4]"}},
       {[&] { x.repeat({2}); }, kShape, {"repeat:", "2 axes"}},
       {[&] { x.narrow(1, 2, 2); }, kIndex, {"narrow: 2 elements from 2 leave axis 1 of f32[2,3]"}},
       {[&] { x.select(0, 2); }, kIndex, {"select: position 2 is outside axis 0 of f32[2,3]"}},
       {[&] { x.split(0); }, kValue, {"split:", "at least 1, got 0"}},
-      {[&] { x.pad({{1, 1}, {1, 1}, {1, 1}}); }, kShape, {"pad: 3 pairs"}},
-      {[&] { x.pad({{-2, -2}}); }, kShape, {"pad:", "negative"}},
+      {[&] {
+         x.pad({{1, 1}, {1, 1}, {1, 1}});
+       },
+       kShape,
+       {"pad: 3 pairs"}},
+      {[&] {
+         x.pad({{-2, -2}});
+       },
+       kShape,
+       {"pad:", "negative"}},
       {[&] { x.unfold(1, 4, 1); }, kShape, {"unfold:", "4 elements does not fit axis 1"}},
       {[&] { x.flatten(1, 0); }, kIndex, {"flatten:"}},
       {[&] { zeros({3}).triu(); }, kShape, {"triu: needs at least 2 axes, got f32[3]"}},
       {[&] { cat({}); }, kValue, {"cat: needs at least one tensor"}},
-      {[&] { cat({x, zeros({3, 3})}, 1); }, kShape, {"cat: part 1 is f32[3,3]", "axis 1"}},
-      {[&] { stack({x, zeros({2})}); }, kShape, {"stack: part 1 is f32[2]"}},
+      {[&] {
+         cat({x, zeros({3, 3})}, 1);
+       },
+       kShape,
+       {"cat: part 1 is f32[3,3]", "axis 1"}},
+      {[&] {
+         stack({x, zeros({2})});
+       },
+       kShape,
+       {"stack: part 1 is f32[2]"}},
       {[&] { x.sum(2); }, kIndex, {"sum: axis 2 is outside 2 axes"}},
-      {[&] { x.mean({0, -2}); }, kValue, {"mean: axis 0 is named twice"}},
-      {[&] { zeros({2, 0}).max(1); }, kShape, {"max: axis 1 of f32[2,0] has no elements"}},
+      {[&] {
+         x.mean({0, -2});
+       },
+       kValue,
+       {"mean: axis 0 is named twice"}},
+      {[&] {
+         zeros({2, 0}).max(1);
+       },
+       kShape,
+       {"max: axis 1 of f32[2,0] has no elements"}},
       {[&] { x.topk(4); }, kIndex, {"topk: k is 4", "3 elements"}},
       {[&] { softmax(x, 2); }, kIndex, {"softmax: axis 2"}},
   });
@@ -78,15 +118,34 @@ TEST(Errors, of_indexing) {
       {[&] { x(ellipsis, ellipsis); }, kIndex, {"more than one ellipsis"}},
       {[&] { x(slice(0, 1, 0)); }, kValue, {"step of a slice must not be 0"}},
       {[&] { x(zeros({2})); }, kDType, {"index tensors must be integers or bool, got f32[2]"}},
-      {[&] { x(tensor({true, false, true})); }, kIndex, {"the mask bool[3]", "from axis 0 on"}},
+      {[&] {
+         x(tensor({true, false, true}));
+       },
+       kIndex,
+       {"the mask bool[3]", "from axis 0 on"}},
       {[&] { x.at(5) = 1; }, kIndex, {"at: position 5"}},
       {[&] { x.at(0) = zeros({2}); }, kShape, {"at: f32[2] cannot be repeated to [3]"}},
-      {[&] { Tensor i = zeros({2}, {.dtype = DType::i64}); i.at(0) = 1.5; }, kDType,
+      {[&] {
+         Tensor i = zeros({2}, {.dtype = DType::i64});
+         i.at(0) = 1.5;
+       },
+       kDType,
        {"at: a float cannot go into i64[2]"}},
-      {[&] { x.gather(0, zeros({2, 3})); }, kDType, {"gather: the index must be integers"}},
-      {[&] { x.scatter_add(1, zeros({1, 1}, {.dtype = DType::i64}), 1); }, kShape,
+      {[&] {
+         x.gather(0, zeros({2, 3}));
+       },
+       kDType,
+       {"gather: the index must be integers"}},
+      {[&] {
+         x.scatter_add(1, zeros({1, 1}, {.dtype = DType::i64}), 1);
+       },
+       kShape,
        {"scatter_add: index i64[1,1]"}},
-      {[&] { x(tensor({0, 2})).to_vector<float>(); }, kIndex, {"2"}},
+      {[&] {
+         x(tensor({0, 2})).to_vector<float>();
+       },
+       kIndex,
+       {"2"}},
       {[&] { x(tensor({0}), tensor({3})).to_vector<float>(); }, kIndex, {"index"}},
       {[&] { embedding(tensor({7}), x).to_vector<float>(); }, kIndex, {"7"}},
       {[&] { x.masked_fill(x, 1); }, kDType, {"masked_fill:", "bool"}},
@@ -95,10 +154,26 @@ TEST(Errors, of_indexing) {
 
 TEST(Errors, of_creation) {
   expect_errors({
-      {[] { tensor({{1, 2}, {3}}); }, kShape, {"tensor: ragged list: [1] has 1 items", "2"}},
-      {[] { tensor({{1, 2}, 3}); }, kShape, {"ragged list: [1] is a number"}},
-      {[] { tensor({1, {2}}); }, kShape, {"ragged list: [1] is a list"}},
-      {[] { from(std::vector<float>{1, 2}, {3}); }, kShape, {"from: 2 values are given, [3] has 3"}},
+      {[] {
+         tensor({{1, 2}, {3}});
+       },
+       kShape,
+       {"tensor: ragged list: [1] has 1 items", "2"}},
+      {[] {
+         tensor({{1, 2}, 3});
+       },
+       kShape,
+       {"ragged list: [1] is a number"}},
+      {[] {
+         tensor({1, {2}});
+       },
+       kShape,
+       {"ragged list: [1] is a list"}},
+      {[] {
+         from(std::vector<float>{1, 2}, {3});
+       },
+       kShape,
+       {"from: 2 values are given, [3] has 3"}},
       {[] { zeros({-1}); }, kShape, {"zeros: sizes must not be negative"}},
       {[] { arange(0, 3, 0); }, kValue, {"arange: the step must not be 0"}},
       {[] { arange(0.0, INFINITY); }, kValue, {"arange:", "no end"}},
@@ -109,7 +184,11 @@ TEST(Errors, of_creation) {
       {[] { random_integers({2}, 3, 3); }, kValue, {"random_integers:", "empty"}},
       {[] { dropout(zeros({2}), -0.5); }, kValue, {"dropout:", "-0.5"}},
       {[] { one_hot(zeros({2}), 3); }, kDType, {"one_hot: classes must be integers"}},
-      {[] { Ranked<1> x(zeros({2, 2})); }, kShape, {"ranked: f32[2,2] has 2 axes, the type says 1"}},
+      {[] {
+         Ranked<1> x(zeros({2, 2}));
+       },
+       kShape,
+       {"ranked: f32[2,2] has 2 axes, the type says 1"}},
       {[] { Ranked<1, Int> x(zeros({2})); }, kDType, {"ranked: f32[2] is not of kind Int"}},
   });
 }
@@ -117,37 +196,76 @@ TEST(Errors, of_creation) {
 TEST(Errors, of_products_and_layers) {
   const Tensor x = zeros({2, 3}), picture = zeros({1, 4, 5, 5});
   expect_errors({
-      {[&] { x.matmul(x); }, kShape,
+      {[&] { x.matmul(x); },
+       kShape,
        {"matmul: inner sizes differ: a is f32[2,3], b is f32[2,3]", "(3)", "(2)"}},
       {[&] { x.matmul(tensor(2.0)); }, kShape, {"matmul: operands need at least one axis"}},
       {[&] { x.matmul(2); }, kShape, {"matmul: takes tensors, got the number 2"}},
-      {[&] { zeros({2, 2, 3}).matmul(zeros({3, 3, 2})); }, kShape, {"matmul: cannot broadcast"}},
+      {[&] {
+         zeros({2, 2, 3}).matmul(zeros({3, 3, 2}));
+       },
+       kShape,
+       {"matmul: cannot broadcast"}},
       {[&] { x.dot(x); }, kShape, {"dot: takes two tensors of one axis"}},
-      {[&] { linear(x, zeros({3, 2}), zeros({3})); }, kShape, {"linear: the bias must be [2]"}},
-      {[&] { linear(x, zeros({2, 2})); }, kShape, {"linear: inner sizes differ"}},
-      {[&] { layer_norm(x, 1, {.weight = zeros({2})}); }, kShape,
+      {[&] {
+         linear(x, zeros({3, 2}), zeros({3}));
+       },
+       kShape,
+       {"linear: the bias must be [2]"}},
+      {[&] {
+         linear(x, zeros({2, 2}));
+       },
+       kShape,
+       {"linear: inner sizes differ"}},
+      {[&] { layer_norm(x, 1, {.weight = zeros({2})}); },
+       kShape,
        {"layer_norm: the weight must be [3] for f32[2,3], got f32[2]"}},
       {[&] { layer_norm(x, 3); }, kValue, {"layer_norm: cannot normalise the last 3 axes"}},
-      {[&] { batch_norm(x, zeros({2}), zeros({3})); }, kShape, {"batch_norm: the mean must be [3]"}},
+      {[&] { batch_norm(x, zeros({2}), zeros({3})); },
+       kShape,
+       {"batch_norm: the mean must be [3]"}},
       {[&] { glu(x); }, kShape, {"glu: axis 1 of f32[2,3] must have an even size"}},
       {[&] { conv2d(x, x); }, kShape, {"conv2d: x must have 4 axes"}},
-      {[&] { conv2d(picture, zeros({2, 3, 3, 3})); }, kShape, {"conv2d: 4 channels in 1 groups"}},
-      {[&] { conv2d(picture, zeros({2, 4, 3, 3}), zeros({3})); }, kShape,
+      {[&] {
+         conv2d(picture, zeros({2, 3, 3, 3}));
+       },
+       kShape,
+       {"conv2d: 4 channels in 1 groups"}},
+      {[&] {
+         conv2d(picture, zeros({2, 4, 3, 3}), zeros({3}));
+       },
+       kShape,
        {"conv2d: the bias must be [2]"}},
-      {[&] { conv2d(picture, zeros({2, 4, 9, 9})); }, kShape, {"conv2d: kernel 9", "does not fit 5"}},
-      {[&] { conv_transpose2d(picture, zeros({3, 1, 3, 3})); }, kShape,
+      {[&] {
+         conv2d(picture, zeros({2, 4, 9, 9}));
+       },
+       kShape,
+       {"conv2d: kernel 9", "does not fit 5"}},
+      {[&] {
+         conv_transpose2d(picture, zeros({3, 1, 3, 3}));
+       },
+       kShape,
        {"conv_transpose2d:", "channels (4)", "(3)"}},
-      {[&] { conv_transpose2d(picture, zeros({4, 1, 3, 3}), {}, {.output_padding = 1}); }, kValue,
+      {[&] {
+         conv_transpose2d(picture, zeros({4, 1, 3, 3}), {}, {.output_padding = 1});
+       },
+       kValue,
        {"conv_transpose2d: output padding 1", "below the stride 1"}},
-      {[&] { max_pool2d(picture, 2, {.padding = 2}); }, kValue,
+      {[&] { max_pool2d(picture, 2, {.padding = 2}); },
+       kValue,
        {"max_pool2d: padding 2 must be at most half the kernel 2"}},
       {[&] { avg_pool2d(picture, 2, {.dilation = 2}); }, kValue, {"avg_pool2d:", "no dilation"}},
       {[&] { avg_pool2d(picture, 9); }, kShape, {"avg_pool2d:", "does not fit 5"}},
-      {[&] { cross_entropy(x, zeros({3}, {.dtype = DType::i64})); }, kShape,
+      {[&] { cross_entropy(x, zeros({3}, {.dtype = DType::i64})); },
+       kShape,
        {"cross_entropy: logits f32[2,3]", "integers [2]", "i64[3]"}},
       {[&] { mse_loss(x, zeros({2})); }, kShape, {"mse_loss: x is f32[2,3] and the target f32[2]"}},
       {[&] { covariance(zeros({2})); }, kShape, {"covariance: needs 2 axes"}},
-      {[&] { median(zeros({2, 0})); }, kShape, {"median: axis 1"}},
+      {[&] {
+         median(zeros({2, 0}));
+       },
+       kShape,
+       {"median: axis 1"}},
   });
 }
 

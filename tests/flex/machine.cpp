@@ -14,7 +14,7 @@ namespace {
 
 TEST(FlexPool, EveryItemRunsOnce) {
   for (int64_t count : {0, 1, 2, 7, 100, 12345}) {
-    std::vector<std::atomic<int>> seen{size_t(count)};
+    std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
     parallel(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) seen[size_t(i)]++;
     });

@@ -211,8 +211,8 @@ TEST_ON_DEVICES(Cases, C168_softmax_and_layer_norm) {
   const double p = y(0, 0).item<double>(), q = y(0, 1).item<double>(), r = y(0, 2).item<double>();
   expect_values(gradient_of(softmax(x) * c, x), {p * (1 - p), -p * q, -p * r});
   const Tensor w = tracked({1, 2, 3}, device), b = tracked({0, 0, 0}, device);
-  const std::vector<Tensor> g = grad(
-      {(layer_norm(x, 1, {.weight = w, .bias = b, .epsilon = 0}) * c).sum()}, {x, w, b});
+  const std::vector<Tensor> g =
+      grad({(layer_norm(x, 1, {.weight = w, .bias = b, .epsilon = 0}) * c).sum()}, {x, w, b});
   expect_values(g[0], {0.2290811, -0.3436216, 0.1145405});
   expect_values(g[1], {-1.0690450, 0, 0});
   expect_values(g[2], {1, 0, 0});

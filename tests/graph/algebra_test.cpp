@@ -111,8 +111,8 @@ TEST(algebra, floats_are_left_alone_where_a_rule_is_not_exact) {
       "%0 = leaf : f32[2]\n%1 = full -0.0 : f32[]\n%2 = sub %0 %1 : f32[2]\nreturn %2\n",
       "%0 = leaf : f32[2]\n%1 = full 0.0 : f32[]\n%2 = mul %0 %1 : f32[2]\nreturn %2\n",
       "%0 = leaf : f32[2]\n%1 = sub %0 %0 : f32[2]\nreturn %1\n",
-      "%0 = leaf : f32[2]\n%1 = full 3.0 : f32[]\n%2 = add %0 %1 : f32[2]\n%3 = full 0.5 : f32[]\n"
-      "%4 = add %2 %3 : f32[2]\nreturn %4\n",
+      ("%0 = leaf : f32[2]\n%1 = full 3.0 : f32[]\n%2 = full 0.5 : f32[]\n"
+       "%3 = add %0 %1 : f32[2]\n%4 = add %3 %2 : f32[2]\nreturn %4\n"),
       "%0 = full 2.0 : f32[2]\n%1 = exp %0 : f32[2]\nreturn %1\n",
       "%0 = leaf : f32[2]\n%1 = cast %0 : f16[2]\n%2 = cast %1 : f32[2]\nreturn %2\n",
       "%0 = leaf : i32[2]\n%1 = cast %0 : f64[2]\n%2 = cast %1 : i8[2]\nreturn %2\n",

@@ -69,7 +69,8 @@ TEST(blocks, are_aligned_and_apart) {
   for (auto [block, bytes] : blocks) {
     distinct.insert(block);
     const auto* memory = static_cast<unsigned char*>(block);
-    EXPECT_TRUE(std::all_of(memory, memory + bytes, [&](int c) { return c == int(bytes & 0xff); }));
+    const int filling = int(bytes & 0xff);
+    EXPECT_EQ(std::count(memory, memory + bytes, filling), std::ptrdiff_t(bytes));
   }
   EXPECT_EQ(distinct.size(), blocks.size());
   for (auto [block, bytes] : blocks) free_block(block, bytes);
@@ -158,9 +159,9 @@ TEST(settings, say_what_cannot_be_read) {
       {"= 3\n", "settings: my.toml line 1: "},
   };
   for (const auto& [text, words] : files) {
-    expect_words(
-        message_of(ErrorKind::value, [&] { (void)read_settings(text, "my.toml", nothing); }),
-        words);
+    expect_words(message_of(ErrorKind::value,
+                            [file = text] { (void)read_settings(file, "my.toml", nothing); }),
+                 words);
   }
   expect_words(message_of(ErrorKind::value,
                           [] {

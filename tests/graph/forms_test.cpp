@@ -124,7 +124,8 @@ TEST(forms, wrong_text_is_named_by_line) {
       {"return 0\n", "\"0\" stands where a step like %0 should"},
   };
   for (const auto& [text, words] : cases) {
-    const std::string message = message_of(ErrorKind::value, [&] { parse_graph(text); });
+    const std::string message =
+        message_of(ErrorKind::value, [input = text] { parse_graph(input); });
     expect_words(message, words);
     expect_words(message, "parse_graph: line ");
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;

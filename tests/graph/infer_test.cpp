@@ -48,7 +48,7 @@ TEST(infer, pointwise_rules) {
        Op::add,
        {kF, {DType::f32, {5}}},
        {},
-       "broadcast: cannot broadcast [4,3] with [5]: axis 1 is 3 against 5"},
+       "add: cannot broadcast [4,3] with [5]: axis 1 is 3 against 5"},
       {ErrorKind::shape,
        Op::add,
        {{DType::f32, {5}}, kF},

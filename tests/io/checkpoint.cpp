@@ -23,7 +23,7 @@ struct Folder {
   ~Folder() { std::filesystem::remove_all(path); }
 };
 
-const Device kTraining = Device("cpu").autodiff();
+Device training() { return Device("cpu").autodiff(); }
 
 void step(Net& net, optim::Adam& adam, int number) {
   const Tensor x = arange(6).cast(DType::f32).reshape({2, 3}) * (0.1 * (number + 1));
@@ -44,9 +44,9 @@ TEST(Checkpoint, C145_resumed_run_equals_the_uninterrupted_one) {
   const Folder folder;
   const std::string path = folder.path + "/run";
   Device("cpu").seed(1);
-  Net straight(kTraining);
+  Net straight(training());
   optim::Adam adam;
-  Net net = straight;
+  Net net = straight.train();
   optim::Adam resumed;
   uintmax_t size = 0;
   for (int restart = 0; restart < 5; restart++) {
@@ -59,7 +59,7 @@ TEST(Checkpoint, C145_resumed_run_equals_the_uninterrupted_one) {
     size = std::filesystem::file_size(path);
 
     Device("cpu").seed(uint64_t(100 + restart));
-    net = Net(kTraining);
+    net = Net(training());
     resumed = optim::Adam();
     const io::RunState run = io::load_checkpoint(path, net, resumed);
     EXPECT_EQ(run.epoch, 2);
@@ -73,7 +73,7 @@ TEST(Checkpoint, C145_resumed_run_equals_the_uninterrupted_one) {
 TEST(Checkpoint, other_files_are_refused) {
   const Folder folder;
   const std::string path = folder.path + "/model";
-  const Net net(kTraining);
+  const Net net(training());
   io::save(net, path);
   EXPECT_THROW(io::read_checkpoint(path), Error);
 }

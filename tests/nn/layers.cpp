@@ -7,7 +7,7 @@
 namespace fornax {
 namespace {
 
-const Device kCpu("cpu");
+Device cpu() { return Device("cpu"); }
 
 void expect_near(const Tensor& tensor, const std::vector<double>& want, double tolerance) {
   const auto got = tensor.to_vector<double>();
@@ -16,8 +16,8 @@ void expect_near(const Tensor& tensor, const std::vector<double>& want, double t
 }
 
 TEST(BatchNorm, C116_running_variance_is_unbiased) {
-  const nn::BatchNorm norm = nn::BatchNorm(4, {.momentum = 1, .device = kCpu}).train();
-  const Tensor x = tensor({{2., 15, 2, 1}, {2., 17, 2, 1}, {-4., -2, -2, -1}}, {.device = kCpu});
+  const nn::BatchNorm norm = nn::BatchNorm(4, {.momentum = 1, .device = cpu()}).train();
+  const Tensor x = tensor({{2., 15, 2, 1}, {2., 17, 2, 1}, {-4., -2, -2, -1}}, {.device = cpu()});
   const Tensor y = norm(x);
   expect_near(y.select(1, 0), {0.7071064, 0.7071064, -1.4142127}, 1e-5);
   expect_near(norm.running_mean.value, {0, 10, 0.6666667, 0.3333333}, 1e-5);
@@ -25,29 +25,29 @@ TEST(BatchNorm, C116_running_variance_is_unbiased) {
 }
 
 TEST(BatchNorm, C117_momentum_weighs_the_new_value) {
-  const nn::BatchNorm norm = nn::BatchNorm(2, {.device = kCpu}).train();
-  const Tensor x = (arange(16, {.device = kCpu}) % 4 + 1).cast(DType::f32);
+  const nn::BatchNorm norm = nn::BatchNorm(2, {.device = cpu()}).train();
+  const Tensor x = (arange(16, {.device = cpu()}) % 4 + 1).cast(DType::f32);
   norm(x.reshape({16, 1, 1, 1}).expand({16, 2, 3, 3}));
   expect_near(norm.running_mean.value, {0.25, 0.25}, 1e-6);
   expect_near(norm.running_var.value, {1.0258741, 1.0258741}, 1e-6);
 }
 
 TEST(BatchNorm, C118_one_value_per_channel) {
-  const nn::BatchNorm norm = nn::BatchNorm(2, {.device = kCpu}).train();
+  const nn::BatchNorm norm = nn::BatchNorm(2, {.device = cpu()}).train();
   try {
-    norm(ones({1, 2}, {DType::f32, kCpu}));
+    norm(ones({1, 2}, {DType::f32, cpu()}));
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::shape);
     EXPECT_NE(std::string(error.what()).find("more than one value per channel"), std::string::npos);
   }
   EXPECT_EQ(norm.valid()(ones({1, 2})).shape(), (Shape{1, 2}));
-  EXPECT_THROW(norm(ones({4, 3}, {DType::f32, kCpu})), Error);
+  EXPECT_THROW(norm(ones({4, 3}, {DType::f32, cpu()})), Error);
 }
 
 TEST(BatchNorm, gradients_flow_through_the_statistics) {
-  nn::BatchNorm norm(1, {.device = kCpu.autodiff()});
-  const Tensor x = tensor({{1.}, {2.}, {4.}}, {.device = kCpu.autodiff()}).require_grad();
+  nn::BatchNorm norm(1, {.device = cpu().autodiff()});
+  const Tensor x = tensor({{1.}, {2.}, {4.}}, {.device = cpu().autodiff()}).require_grad();
   (norm(x) * tensor({{1.}, {0.}, {0.}})).sum().backward();
   const auto gradient = x.grad().to_vector<double>();
   EXPECT_NEAR(gradient[0] + gradient[1] + gradient[2], 0, 1e-6);
@@ -55,20 +55,21 @@ TEST(BatchNorm, gradients_flow_through_the_statistics) {
 }
 
 TEST(LayerNorm, C121_epsilon_is_inside_the_root) {
-  const nn::LayerNorm norm(2, {.epsilon = 3, .device = kCpu});
-  expect_near(norm(tensor({1., -1}, {.device = kCpu})), {0.5, -0.5}, 1e-6);
-  const nn::LayerNorm three(3, {.device = kCpu});
-  expect_near(three(tensor({3., 3, 3}, {.device = kCpu})), {0, 0, 0}, 0);
+  const nn::LayerNorm norm(2, {.epsilon = 3, .device = cpu()});
+  expect_near(norm(tensor({1., -1}, {.device = cpu()})), {0.5, -0.5}, 1e-6);
+  const nn::LayerNorm three(3, {.device = cpu()});
+  expect_near(three(tensor({3., 3, 3}, {.device = cpu()})), {0, 0, 0}, 0);
 }
 
 TEST(RmsNorm, divides_by_the_root_of_the_mean_square) {
-  const nn::RmsNorm norm(2, {.epsilon = 0, .device = kCpu});
-  expect_near(norm(tensor({3., 4}, {.device = kCpu})), {3 / std::sqrt(12.5), 4 / std::sqrt(12.5)}, 1e-6);
+  const nn::RmsNorm norm(2, {.epsilon = 0, .device = cpu()});
+  expect_near(norm(tensor({3., 4}, {.device = cpu()})), {3 / std::sqrt(12.5), 4 / std::sqrt(12.5)},
+              1e-6);
 }
 
 TEST(Dropout, C129_scale_limits_and_masks) {
-  nn::Dropout dropout = nn::Dropout(0.25, kCpu).train();
-  const Tensor x = ones({1000000}, {DType::f32, kCpu});
+  nn::Dropout dropout = nn::Dropout(0.25, cpu()).train();
+  const Tensor x = ones({1000000}, {DType::f32, cpu()});
   const Tensor y = dropout(x);
   const Tensor kept = (y - 4.0 / 3).abs() < 1e-6, dropped = y == 0;
   EXPECT_TRUE((kept | dropped).all().item<bool>());
@@ -76,13 +77,13 @@ TEST(Dropout, C129_scale_limits_and_masks) {
   EXPECT_FALSE((y == dropout(x)).all().item<bool>());
   EXPECT_EQ(dropout.valid()(x).node(), x.node());
   EXPECT_TRUE((dropout.valid().train()(x) == 0).any().item<bool>());
-  EXPECT_FALSE((nn::Dropout(1, kCpu).train()(x) != 0).any().item<bool>());
+  EXPECT_FALSE((nn::Dropout(1, cpu()).train()(x) != 0).any().item<bool>());
   EXPECT_THROW(nn::Dropout(1.5), Error);
 }
 
 TEST(Dropout, C129_gradient_knows_the_mask_where_the_input_is_0) {
-  const Tensor x = zeros({1000}, {DType::f32, kCpu.autodiff()}).require_grad();
-  const nn::Dropout dropout(0.25, kCpu.autodiff());
+  const Tensor x = zeros({1000}, {DType::f32, cpu().autodiff()}).require_grad();
+  const nn::Dropout dropout(0.25, cpu().autodiff());
   dropout(x).sum().backward();
   const Tensor gradient = x.grad();
   EXPECT_TRUE(((gradient == 0) | ((gradient - 4.0 / 3).abs() < 1e-6)).all().item<bool>());
@@ -90,22 +91,25 @@ TEST(Dropout, C129_gradient_knows_the_mask_where_the_input_is_0) {
 }
 
 TEST(Layers, shapes) {
-  const Tensor x = ones({2, 4, 8, 6}, {DType::f32, kCpu});
-  EXPECT_EQ(nn::Conv2d(4, 6, {3, 1}, {.stride = 2, .padding = {1, 0}, .groups = 2, .device = kCpu})(x)
-                .shape(), (Shape{2, 6, 4, 3}));
+  const Tensor x = ones({2, 4, 8, 6}, {DType::f32, cpu()});
+  EXPECT_EQ(
+      nn::Conv2d(4, 6, {3, 1}, {.stride = 2, .padding = {1, 0}, .groups = 2, .device = cpu()})(x)
+          .shape(),
+      (Shape{2, 6, 4, 3}));
   EXPECT_EQ(nn::MaxPool2d(2)(x).shape(), (Shape{2, 4, 4, 3}));
   EXPECT_EQ(nn::AvgPool2d(2, {.stride = 1})(x).shape(), (Shape{2, 4, 7, 5}));
   EXPECT_EQ(nn::Flatten()(x).shape(), (Shape{2, 192}));
-  const nn::Embedding table(5, 3, {.device = kCpu});
-  EXPECT_EQ(table(tensor({{0, 4}, {1, 1}}, {.device = kCpu})).shape(), (Shape{2, 2, 3}));
+  const nn::Embedding table(5, 3, {.device = cpu()});
+  EXPECT_EQ(table(tensor({{0, 4}, {1, 1}}, {.device = cpu()})).shape(), (Shape{2, 2, 3}));
   EXPECT_THROW(nn::Conv2d(3, 4, 3, {.groups = 2}), Error);
   EXPECT_THROW(nn::Linear(0, 1), Error);
 }
 
 TEST(Sequential, layers_and_functions_in_order) {
-  nn::Sequential net(nn::Linear(3, 4, {.device = kCpu}), nn::Relu(),
-                     [](const Tensor& x) { return x * 2; }, nn::Linear(4, 2, {.device = kCpu}));
-  const Tensor x = ones({5, 3}, {DType::f32, kCpu});
+  nn::Sequential net(
+      nn::Linear(3, 4, {.device = cpu()}), nn::Relu(), [](const Tensor& x) { return x * 2; },
+      nn::Linear(4, 2, {.device = cpu()}));
+  const Tensor x = ones({5, 3}, {DType::f32, cpu()});
   const Tensor want = net.rest.rest.rest.first(relu(net.first(x)) * 2);
   EXPECT_EQ(net(x).to_vector<float>(), want.to_vector<float>());
   const State state = named_parameters(net);
@@ -116,10 +120,10 @@ TEST(Sequential, layers_and_functions_in_order) {
 }
 
 TEST(Initializers, have_the_variance_they_promise) {
-  kCpu.seed(5);
+  cpu().seed(5);
   const Shape shape{400, 300};
   const nn::Fan fan{400, 300};
-  const Options options{DType::f32, kCpu};
+  const Options options{DType::f32, cpu()};
   const auto deviation = [&](const nn::Initializer& start) {
     return start(shape, fan, options).deviation().item<double>();
   };
@@ -136,7 +140,7 @@ TEST(Initializers, have_the_variance_they_promise) {
 }
 
 TEST(Initializers, orthogonal) {
-  const Options options{DType::f32, kCpu};
+  const Options options{DType::f32, cpu()};
   for (const Shape& shape : {Shape{3, 5}, Shape{5, 3}, Shape{4, 2, 2}}) {
     const Tensor start = nn::orthogonal(2)(shape, {}, options);
     EXPECT_EQ(start.shape(), shape);
@@ -150,8 +154,8 @@ TEST(Initializers, orthogonal) {
 
 TEST(Initializers, C140_equal_seeds_give_equal_models) {
   const auto weights = [](uint64_t seed) {
-    kCpu.seed(seed);
-    return nn::Linear(4, 4, {.device = kCpu}).weight.to_vector<float>();
+    cpu().seed(seed);
+    return nn::Linear(4, 4, {.device = cpu()}).weight.to_vector<float>();
   };
   EXPECT_EQ(weights(42), weights(42));
   EXPECT_NE(weights(42), weights(43));

@@ -7,7 +7,7 @@
 namespace fornax {
 namespace {
 
-const Device kCpu("cpu");
+Device cpu() { return Device("cpu"); }
 
 struct Block {
   nn::Linear linear;
@@ -24,7 +24,8 @@ struct Net {
   nn::Dropout dropout;
   explicit Net(Device device)
       : blocks{Block(device)},
-        pair{nn::Linear(1, 1, {.bias = false, .device = device}), nn::Linear(1, 1, {.device = device})},
+        pair{nn::Linear(1, 1, {.bias = false, .device = device}),
+             nn::Linear(1, 1, {.device = device})},
         present(nn::Linear(3, 1, {.device = device})),
         dropout(0.5, device) {}
   Tensor operator()(const Tensor& x) const { return (*present)(dropout(blocks[0](x))); }
@@ -44,19 +45,19 @@ std::vector<std::string> paths(const State& state) {
 }
 
 TEST(Module, paths_follow_the_fields) {
-  const Net net(kCpu);
-  EXPECT_EQ(paths(named_parameters(net)),
-            (std::vector<std::string>{"blocks.0.linear.weight", "blocks.0.linear.bias",
-                                      "blocks.0.norm.weight", "blocks.0.norm.bias", "pair.0.weight",
-                                      "pair.1.weight", "pair.1.bias", "present.weight",
-                                      "present.bias"}));
+  const Net net(cpu());
+  EXPECT_EQ(
+      paths(named_parameters(net)),
+      (std::vector<std::string>{"blocks.0.linear.weight", "blocks.0.linear.bias",
+                                "blocks.0.norm.weight", "blocks.0.norm.bias", "pair.0.weight",
+                                "pair.1.weight", "pair.1.bias", "present.weight", "present.bias"}));
   EXPECT_EQ(state_of(net).size(), 11u);
   EXPECT_EQ(count_parameters(net), 6 + 3 + 3 + 3 + 1 + 1 + 1 + 3 + 1);
   EXPECT_NE(summary(net).find("blocks.0.norm.running_var"), std::string::npos);
 }
 
 TEST(Module, each_visits_names_and_fields) {
-  const nn::Linear linear(2, 3, {.device = kCpu});
+  const nn::Linear linear(2, 3, {.device = cpu()});
   std::vector<std::string> names;
   linear.each([&](std::string_view name, const Tensor& tensor) {
     names.push_back(std::string(name) + text_of(tensor.shape()));
@@ -65,7 +66,7 @@ TEST(Module, each_visits_names_and_fields) {
 }
 
 TEST(Module, training_and_evaluation) {
-  const Net plain(kCpu);
+  const Net plain(cpu());
   const Net training = plain.train();
   EXPECT_FALSE(plain.dropout.mode.training);
   EXPECT_TRUE(training.dropout.mode.training);
@@ -76,17 +77,17 @@ TEST(Module, training_and_evaluation) {
   const Net again = training.valid();
   for (const Tensor& tensor : parameters(again)) EXPECT_FALSE(tensor.requires_grad());
   EXPECT_FALSE(again.dropout.mode.training);
-  EXPECT_FALSE(again(ones({2, 2}, {DType::f32, kCpu})).requires_grad());
+  EXPECT_FALSE(again(ones({2, 2}, {DType::f32, cpu()})).requires_grad());
 }
 
 TEST(Module, made_on_an_autodiff_device_it_trains) {
-  const Net net(kCpu.autodiff());
+  const Net net(cpu().autodiff());
   for (const Tensor& tensor : parameters(net)) EXPECT_TRUE(tensor.requires_grad());
   EXPECT_TRUE(net.dropout.mode.training);
 }
 
 TEST(Module, copies_are_independent) {
-  nn::Linear linear(2, 1, {.device = kCpu});
+  nn::Linear linear(2, 1, {.device = cpu()});
   const auto before = linear.weight.to_vector<float>();
   nn::Linear copy = linear;
   copy.weight += 1;
@@ -98,7 +99,7 @@ TEST(Module, copies_are_independent) {
 }
 
 TEST(Module, freezing_a_part) {
-  Net net = Net(kCpu).train();
+  Net net = Net(cpu()).train();
   freeze(net.blocks[0]);
   net(ones({4, 2})).sum().backward();
   EXPECT_FALSE(net.blocks[0].linear.weight.requires_grad());
@@ -111,7 +112,7 @@ TEST(Module, freezing_a_part) {
 }
 
 TEST(Module, shared_tensors_stay_shared) {
-  Tied tied(kCpu);
+  Tied tied(cpu());
   EXPECT_EQ(count_parameters(tied), 2);
   tied = tied.train();
   EXPECT_EQ(tied.first.node(), tied.second.node());
@@ -120,16 +121,16 @@ TEST(Module, shared_tensors_stay_shared) {
   sgd.step(tied);
   EXPECT_EQ(tied.first.node(), tied.second.node());
   EXPECT_EQ(tied.first.to_vector<float>(), (std::vector<float>{-2, -2}));
-  load_state(tied, state_of(Tied(kCpu)));
+  load_state(tied, state_of(Tied(cpu())));
   EXPECT_EQ(tied.first.node(), tied.second.node());
   EXPECT_TRUE(tied.first.requires_grad());
 }
 
 TEST(Module, loading_reports_everything_at_once) {
-  Block block(kCpu);
+  Block block(cpu());
   State state = state_of(block);
-  state.erase(state.begin());                        // linear.weight
-  state[0].value = ones({4}, {DType::f32, kCpu});    // linear.bias
+  state.erase(state.begin());                       // linear.weight
+  state[0].value = ones({4}, {DType::f32, cpu()});  // linear.bias
   state.push_back({"extra", ones({1})});
   try {
     load_state(block, state);
@@ -147,16 +148,16 @@ TEST(Module, loading_reports_everything_at_once) {
 }
 
 TEST(Module, loading_keeps_tracking_and_gives_equal_results) {
-  const Block source(kCpu);
-  Block target = Block(kCpu).train();
+  const Block source(cpu());
+  Block target = Block(cpu()).train();
   EXPECT_TRUE(load_state(target, state_of(source)).ok());
   EXPECT_TRUE(target.linear.weight.requires_grad());
-  const Tensor x = ones({3, 2}, {DType::f32, kCpu});
+  const Tensor x = ones({3, 2}, {DType::f32, cpu()});
   EXPECT_EQ(target.valid()(x).to_vector<float>(), source(x).to_vector<float>());
 }
 
 TEST(Module, moving) {
-  const Block block = Block(kCpu).train();
+  const Block block = Block(cpu()).train();
   const Block moved = block.to(Device("reference"));
   EXPECT_TRUE(moved.linear.weight.device() == Device("reference"));
   EXPECT_TRUE(moved.linear.weight.requires_grad());

@@ -7,18 +7,18 @@
 namespace fornax {
 namespace {
 
-const Device kTraining = Device("cpu").autodiff();
+Device training() { return Device("cpu").autodiff(); }
 
 struct One {
   Tensor p;
   explicit One(double start, DType dtype = DType::f64)
-      : p(full({1}, start, {dtype, kTraining}).require_grad()) {}
+      : p(full({1}, start, {dtype, training()}).require_grad()) {}
   FORNAX_FIELDS(p)
 };
 
 struct Two {
-  Tensor a = zeros({2}, {DType::f32, kTraining}).require_grad();
-  Tensor b = zeros({1}, {DType::f32, kTraining}).require_grad();
+  Tensor a = zeros({2}, {DType::f32, training()}).require_grad();
+  Tensor b = zeros({1}, {DType::f32, training()}).require_grad();
   FORNAX_FIELDS(a, b)
 };
 
@@ -151,8 +151,9 @@ TEST(Cosine, C136_first_and_last_step) {
 
 TEST(Cosine, C137_after_a_warm_up) {
   const optim::Cosine rate{.peak = 3e-4, .total = 15, .warmup = 5};
-  const double want[] = {0, 6e-5, 1.2e-4, 1.8e-4, 2.4e-4, 3e-4, 2.92658e-4, 2.71353e-4,
-                         2.38168e-4, 1.96353e-4, 1.5e-4, 1.03647e-4, 6.1832e-5, 2.8647e-5, 7.342e-6};
+  const double want[] = {0,      6e-5,       1.2e-4,     1.8e-4,     2.4e-4,
+                         3e-4,   2.92658e-4, 2.71353e-4, 2.38168e-4, 1.96353e-4,
+                         1.5e-4, 1.03647e-4, 6.1832e-5,  2.8647e-5,  7.342e-6};
   for (int64_t step = 0; step < 15; step++) EXPECT_NEAR(rate(step), want[step], 1e-9);
 }
 

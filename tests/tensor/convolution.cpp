@@ -17,8 +17,8 @@ TEST_ON_DEVICES(Cases, C070_depthwise_stride_two) {
 
 TEST_ON_DEVICES(Cases, C072_grouped_with_more_outputs) {
   const Options o{.device = device};
-  const Tensor y = conv2d(ones({1, 2, 8, 8}, o), ones({16, 1, 3, 3}, o), {},
-                          {.padding = 1, .groups = 2});
+  const Tensor y =
+      conv2d(ones({1, 2, 8, 8}, o), ones({16, 1, 3, 3}, o), {}, {.padding = 1, .groups = 2});
   EXPECT_EQ(y.shape(), (Shape{1, 16, 8, 8}));
   expect_values(y(0, 15, 0), {4, 6, 6, 6, 6, 6, 6, 4});
   expect_values(y(0, 0, 1), {6, 9, 9, 9, 9, 9, 9, 6});
@@ -27,8 +27,9 @@ TEST_ON_DEVICES(Cases, C072_grouped_with_more_outputs) {
 
 TEST_ON_DEVICES(Cases, C073_dilated_transposed_convolution) {
   const Options o{.device = device};
-  const Tensor y = conv_transpose1d(ones({1, 1, 6}, o), ones({1, 1, 3}, o), {},
-                                    {.stride = 2, .padding = 1, .output_padding = 1, .dilation = 2});
+  const Tensor y =
+      conv_transpose1d(ones({1, 1, 6}, o), ones({1, 1, 3}, o), {},
+                       {.stride = 2, .padding = 1, .output_padding = 1, .dilation = 2});
   expect_tensor(y, {1, 1, 14}, {0, 2, 0, 3, 0, 3, 0, 3, 0, 3, 0, 2, 0, 1});
 }
 
@@ -51,14 +52,17 @@ TEST_ON_DEVICES(Cases, C076_adjoint) {
       for (const int64_t dilation : {1, 2}) {
         for (const int64_t groups : {1, 2}) {
           const Tensor x = normal({1, 4, 11}, 0, 1, o), w = normal({6, 4 / groups, 3}, 0, 1, o);
-          const Tensor z = conv1d(x, w, {}, {.stride = stride, .padding = padding,
-                                             .dilation = dilation, .groups = groups});
+          const Tensor z = conv1d(
+              x, w, {},
+              {.stride = stride, .padding = padding, .dilation = dilation, .groups = groups});
           const Tensor y = normal(z.shape(), 0, 1, o);
           const int64_t reach = (z.shape(2) - 1) * stride - 2 * padding + dilation * 2 + 1;
-          const Tensor back =
-              conv_transpose1d(y, w, {}, {.stride = stride, .padding = padding,
-                                          .output_padding = 11 - reach, .dilation = dilation,
-                                          .groups = groups});
+          const Tensor back = conv_transpose1d(y, w, {},
+                                               {.stride = stride,
+                                                .padding = padding,
+                                                .output_padding = 11 - reach,
+                                                .dilation = dilation,
+                                                .groups = groups});
           EXPECT_NEAR((z * y).sum().item<double>(), (x * back).sum().item<double>(), 1e-9);
         }
       }
@@ -84,12 +88,13 @@ TEST_ON_DEVICES(Cases, C078_average_in_ceil_mode) {
 }
 
 TEST_ON_DEVICES(Cases, C080_ceil_mode_with_padding) {
-  const Tensor x = floats({2.0903, 4.6493, 1.6320, -3.2051, 4.6975, 4.7296, 3.3653, -1.5815, -2.3832,
-                           0.9628, -1.5899, -2.6820, 5.7529, 7.7346, -0.8910, -2.0151, 0.1313,
-                           -0.5374}, {1, 2, 9}, device);
-  expect_values(avg_pool1d(x, 7, {.stride = 3, .padding = 3, .ceil_mode = true}),
-                {0.7380714, 2.5655572, 0.8032287, -0.0999000, 0.3491143, 1.0389000, 1.4536142,
-                 -0.4035334});
+  const Tensor x =
+      floats({2.0903, 4.6493, 1.6320, -3.2051, 4.6975, 4.7296, 3.3653, -1.5815, -2.3832, 0.9628,
+              -1.5899, -2.6820, 5.7529, 7.7346, -0.8910, -2.0151, 0.1313, -0.5374},
+             {1, 2, 9}, device);
+  expect_values(
+      avg_pool1d(x, 7, {.stride = 3, .padding = 3, .ceil_mode = true}),
+      {0.7380714, 2.5655572, 0.8032287, -0.0999000, 0.3491143, 1.0389000, 1.4536142, -0.4035334});
 }
 
 TEST_ON_DEVICES(Cases, C081_a_window_that_starts_in_the_padding) {
@@ -123,8 +128,9 @@ TEST_ON_DEVICES(Cases, C085_padding_beyond_half_the_kernel) {
 
 TEST_ON_DEVICES(Pools, maximum_in_ceil_mode) {
   // The last window reaches one element beyond a padding that fills half the kernel already.
-  expect_values(max_pool1d(iota({1, 1, 5}, device), 4, {.stride = 3, .padding = 2, .ceil_mode = true}),
-                {1, 4, 4});
+  expect_values(
+      max_pool1d(iota({1, 1, 5}, device), 4, {.stride = 3, .padding = 2, .ceil_mode = true}),
+      {1, 4, 4});
   const Tensor ints = from(std::vector<int64_t>{-5, -3, -9}, {1, 1, 3}, device);
   expect_values(max_pool1d(ints, 2, {.ceil_mode = true}), {-3, -9});
 }

@@ -60,10 +60,13 @@ TEST_ON_DEVICES(Cases, C012_element_count_overflow) {
     }
     return "no error";
   };
-  EXPECT_NE(message([&] { ones({2, 2, 1, 2305843009213693952}, o); }).find("element count overflows"),
+  EXPECT_NE(message([&] {
+              ones({2, 2, 1, 2305843009213693952}, o);
+            }).find("element count overflows"),
             std::string::npos);
-  EXPECT_NE(message([&] { zeros({int64_t(1) << 33, int64_t(1) << 33}, o); })
-                .find("element count overflows"),
+  EXPECT_NE(message([&] {
+              zeros({int64_t(1) << 33, int64_t(1) << 33}, o);
+            }).find("element count overflows"),
             std::string::npos);
 }
 
@@ -102,8 +105,10 @@ TEST_ON_DEVICES(Random, distributions) {
   const Tensor wide = normal({10000}, 0, 1, {.dtype = DType::f64, .device = device});
   EXPECT_NEAR(wide.variance().item<double>(), 1, 0.06);
   EXPECT_NEAR(bernoulli({10000}, 0.25, device).sum().item<double>(), 2500, 180);
-  EXPECT_LT(uniform({20000}, 0, 1, {.dtype = DType::f16, .device = device}).max().item<double>(), 1);
-  EXPECT_LT(uniform({20000}, 0, 1, {.dtype = DType::bf16, .device = device}).max().item<double>(), 1);
+  EXPECT_LT(uniform({20000}, 0, 1, {.dtype = DType::f16, .device = device}).max().item<double>(),
+            1);
+  EXPECT_LT(uniform({20000}, 0, 1, {.dtype = DType::bf16, .device = device}).max().item<double>(),
+            1);
 }
 
 TEST_ON_DEVICES(Random, integers_and_permutations) {

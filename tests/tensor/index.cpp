@@ -157,8 +157,9 @@ TEST_ON_DEVICES(Scatter, take_and_gather) {
 }
 
 TEST_ON_DEVICES(Cases, C092_scatter_add_with_repeats) {
-  const Tensor out = ones({3}, {.device = device})
-                         .scatter_add(0, integers({0, 0, 2, 0}, device), floats({10, 20, 30, 40}, device));
+  const Tensor out =
+      ones({3}, {.device = device})
+          .scatter_add(0, integers({0, 0, 2, 0}, device), floats({10, 20, 30, 40}, device));
   expect_values(out, {71, 1, 31});
 }
 
@@ -172,7 +173,8 @@ TEST_ON_DEVICES(Cases, C096_max_scatter) {
   const Tensor twice = integers({0, 0}, device), once = integers({0}, device);
   expect_values(zeros({1}, {.device = device}).scatter_max(0, twice, floats({2, 3}, device)), {3});
   expect_values(full({1}, -kInf, {.device = device}).scatter_max(0, once, 1), {1});
-  expect_values(full({1}, 4, {.device = device}).scatter_min(0, twice, floats({2, 3}, device)), {2});
+  expect_values(full({1}, 4, {.device = device}).scatter_min(0, twice, floats({2, 3}, device)),
+                {2});
 }
 
 TEST_ON_DEVICES(Cases, C097_assigning_scatter_with_repeats) {

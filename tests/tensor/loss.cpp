@@ -4,9 +4,7 @@
 namespace fornax {
 namespace {
 
-Tensor logits_of_C064(Device device) {
-  return floats({1, 2, 3, 1, 2, 3, 4, 1, 0}, {3, 3}, device);
-}
+Tensor logits_of_C064(Device device) { return floats({1, 2, 3, 1, 2, 3, 4, 1, 0}, {3, 3}, device); }
 Tensor targets_of_C064(Device device) { return integers({0, -100, 2}, device); }
 
 TEST_ON_DEVICES(Cases, C062_large_equal_logits) {
@@ -17,7 +15,8 @@ TEST_ON_DEVICES(Cases, C062_large_equal_logits) {
 TEST_ON_DEVICES(Cases, C064_ignored_targets) {
   const Tensor x = logits_of_C064(device), t = targets_of_C064(device);
   expect_values(cross_entropy(x, t), {3.2367449});
-  expect_tensor(cross_entropy(x, t, {.reduction = Reduction::none}), {3}, {2.4076059, 0, 4.0658841});
+  expect_tensor(cross_entropy(x, t, {.reduction = Reduction::none}), {3},
+                {2.4076059, 0, 4.0658841});
   expect_values(cross_entropy(x, t, {.reduction = Reduction::sum}), {6.4734898});
   expect_values(cross_entropy(x, t, {.class_weights = floats({1, 2, 5}, device)}), {3.7895043});
   expect_values(nll_loss(log_softmax(x), t), {3.2367449});

@@ -48,7 +48,8 @@ TEST_ON_DEVICES(Reductions, variance) {
 
 TEST_ON_DEVICES(Cases, C009_swap_dims_then_variance) {
   const Tensor x = floats({0.03365147, 0.64734447, 0.74192876, 0.06468803, 0.39552283, 0.55383015,
-                           0.4253056, 0.8396726}, {1, 2, 4}, device);
+                           0.4253056, 0.8396726},
+                          {1, 2, 4}, device);
   const std::vector<double> mean{0.21458715, 0.60058731, 0.58361721, 0.45218033};
   const std::vector<double> variance{0.03273772, 0.00218623, 0.02506256, 0.15015028};
   expect_values(x.mean(1), mean);
@@ -143,7 +144,8 @@ TEST_ON_DEVICES(Cases, C038_bool_reduction_after_compare) {
 
 TEST_ON_DEVICES(Cases, C044_counting_trues) {
   EXPECT_EQ((ones({5000}, {.device = device}) == 1).sum().item<int64_t>(), 5000);
-  EXPECT_EQ(full({300}, true, {.dtype = DType::bool_, .device = device}).sum().item<int64_t>(), 300);
+  EXPECT_EQ(full({300}, true, {.dtype = DType::bool_, .device = device}).sum().item<int64_t>(),
+            300);
 }
 
 TEST_ON_DEVICES(Cases, C045_narrow_running_sums) {

@@ -30,7 +30,8 @@ TEST_ON_DEVICES(Shapes, orders_of_axes) {
   EXPECT_EQ(y.permute({2, 0, 1}).shape(), (Shape{4, 2, 3}));
   EXPECT_EQ(y.move_axis(0, -1).shape(), (Shape{3, 4, 2}));
   EXPECT_EQ(y.move_axis(2, 0).shape(), (Shape{4, 2, 3}));
-  expect_values(y.permute({2, 0, 1}).flatten(), y.move_axis(-1, 0).reshape({-1}).to_vector<double>());
+  expect_values(y.permute({2, 0, 1}).flatten(),
+                y.move_axis(-1, 0).reshape({-1}).to_vector<double>());
 }
 
 TEST_ON_DEVICES(Shapes, expand_and_repeat) {

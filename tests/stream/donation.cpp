@@ -1,0 +1,178 @@
+// Memory: results that take over the buffers of values that die, and never those of values that live.
+#include <random>
+
+#include "tests/stream/stream_test.h"
+
+namespace fornax {
+namespace {
+
+constexpr int64_t kLarge = 1 << 19;  // more than any other test of this program holds
+
+TEST(Donation, an_update_in_a_loop_takes_no_new_memory) {
+  Tensor x = numbers({kLarge});
+  const size_t before = recorder().memory().in_use;
+  for (int i = 0; i < 8; i++) {
+    x = x * 0.5 + 1;
+    recorder().flush();
+    EXPECT_EQ(recorder().memory().in_use, before);
+  }
+  EXPECT_LE(recorder().memory().peak, before + kLarge);  // a second copy would be 4 * kLarge
+}
+
+TEST(Donation, a_value_that_somebody_holds_is_left_alone) {
+  Tensor x = numbers({1000});
+  const Tensor before = x;
+  const Tensor view = x.narrow(0, 0, 3);
+  x = x * 2;
+  recorder().flush();
+  EXPECT_EQ(before.to_vector<float>()[999], 1000);
+  EXPECT_EQ(view.to_vector<float>(), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(x.to_vector<float>()[999], 2000);
+}
+
+TEST(Donation, a_view_of_what_dies_keeps_its_values) {
+  Tensor x = numbers({1000});
+  const Tensor view = x.flip(0);
+  x = x + 1;
+  recorder().flush();
+  EXPECT_EQ(view.to_vector<float>()[0], 1000);
+  EXPECT_EQ(x.to_vector<float>()[0], 2);
+}
+
+TEST(Donation, an_operand_read_under_two_layouts_is_not_overwritten) {
+  Tensor x = numbers({1000});
+  x = x + x.flip(0);
+  EXPECT_EQ(x.to_vector<float>(), std::vector<float>(1000, 1001));
+  Tensor square = numbers({30, 30});
+  square = square + square.transpose();
+  EXPECT_EQ(square.to_vector<float>()[1], 2 + 31);
+  EXPECT_EQ(square.to_vector<float>()[30], 31 + 2);
+}
+
+TEST(Donation, a_broadcast_operand_is_not_overwritten) {
+  Tensor x = numbers({1, 600}), y = numbers({600, 1});
+  Tensor sum = x + y;
+  x = Tensor();
+  y = Tensor();
+  EXPECT_EQ(sum.to_vector<float>()[601], 2 + 2);
+}
+
+TEST(Donation, a_tracked_value_keeps_what_its_gradient_reads) {
+  const Tensor w = numbers({1000}).require_grad();
+  Tensor x = w * 1;
+  const Tensor y = x * x;  // reads x again in the backward pass
+  x = x * 3;
+  recorder().flush();
+  y.sum().backward();
+  EXPECT_EQ(w.grad().to_vector<float>()[9], 20);
+}
+
+// Optimizer-like updates of several values at once: outputs overwrite inputs that the same group
+// reads for other outputs.  Several sizes, so that backends work in one tile, many, and on threads.
+class Updates {
+ public:
+  Updates(uint64_t seed, int64_t size, Device device) : random_(seed), device_(device) {
+    for (int i = 0; i < 6; i++) {
+      std::vector<float> numbers(static_cast<size_t>(size));
+      for (float& x : numbers) x = float(random_() % 2001) / 1000 - 1;
+      values_.push_back(from(numbers, device_));
+    }
+  }
+
+  void round() {
+    for (int step = 0; step < 10; step++) {
+      Tensor& target = values_[random_() % values_.size()];
+      const Tensor& a = values_[random_() % values_.size()];
+      const Tensor& b = values_[random_() % values_.size()];
+      const double c = double(random_() % 100) / 100;
+      switch (random_() % 5) {
+        case 0: target = a * c + b * (1 - c); break;
+        case 1: target = target - a * c; break;
+        case 2: target = maximum(a, b) - target; break;
+        case 3: target = a * b; break;
+        default: target = where(a > b, target, neg(a)); break;
+      }
+      target = target.clamp(-4, 4);
+    }
+    device_.flush();
+  }
+  std::vector<std::vector<float>> read() const {
+    std::vector<std::vector<float>> all;
+    for (const Tensor& value : values_) all.push_back(value.to_vector<float>());
+    return all;
+  }
+
+ private:
+  std::mt19937_64 random_;
+  Device device_;
+  std::vector<Tensor> values_;
+};
+
+TEST(Donation, outputs_that_overwrite_inputs_of_their_group) {
+  for (const DeviceListing& listing : devices()) {
+    if (!listing.usable) continue;
+    const Device device(listing.name);
+    for (int64_t size : {700, 5003, 100003}) {
+      const uint64_t seeds = size > 50000 ? 3 : 25;
+      for (uint64_t seed = 0; seed < seeds; seed++) {
+        Updates fused(seed, size, device.fused()), eager(seed, size, device.eager());
+        for (int i = 0; i < 4; i++) {
+          fused.round();
+          eager.round();
+        }
+        ASSERT_EQ(fused.read(), eager.read())
+            << listing.name << ", size " << size << ", seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(Donation, momentum_then_parameters) {
+  for (const DeviceListing& listing : devices()) {
+    if (!listing.usable) continue;
+    const Device device(listing.name);
+    Tensor m = full({3001}, 1, {.device = device}).copy(), p = full({3001}, 2, {.device = device}).copy();
+    const Tensor x = full({3001}, 3, {.device = device}).copy();
+    device.flush();
+    for (int i = 0; i < 3; i++) {
+      m = x * 0.5 + m * 0.5;
+      p = p - m * 0.25;
+      device.flush();
+    }
+    EXPECT_FLOAT_EQ(m.to_vector<float>()[3000], 2.75f);      // 1 2 2.5 2.75
+    EXPECT_FLOAT_EQ(p.to_vector<float>()[3000], 0.1875f);    // 2 - (2 + 2.5 + 2.75) / 4
+  }
+}
+
+TEST(Memory, says_which_ops_hold_it) {
+  const auto held = [](const std::string& op) {
+    for (const auto& share : recorder().memory().by_op) {
+      if (share.op == op) return share.bytes;
+    }
+    return size_t(0);
+  };
+  const size_t before = held("atan2");
+  {
+    const Tensor x = numbers({1000});
+    const Tensor y = atan2(x, x + 1);
+    recorder().flush();
+    EXPECT_EQ(held("atan2"), before + 4000);
+  }
+  EXPECT_EQ(held("atan2"), before);
+  const auto shares = recorder().memory().by_op;
+  for (size_t i = 1; i < shares.size(); i++) EXPECT_GE(shares[i - 1].bytes, shares[i].bytes);
+}
+
+TEST(Memory, is_given_back) {
+  const size_t before = recorder().memory().in_use;
+  {
+    const Tensor x = numbers({5000});
+    EXPECT_GE(recorder().memory().in_use, before + 20000);
+  }
+  EXPECT_EQ(recorder().memory().in_use, before);
+  recorder().trim();
+  EXPECT_GE(recorder().memory().reserved, recorder().memory().in_use);
+}
+
+}  // namespace
+}  // namespace fornax

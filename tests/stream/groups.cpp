@@ -1,0 +1,180 @@
+// What the planner puts into one group, and what it never computes.
+#include <cmath>
+
+#include "tests/stream/stream_test.h"
+
+namespace fornax {
+namespace {
+
+TEST(Groups, a_chain_of_elementwise_ops_is_one) {
+  const Tensor x = numbers({3, 4});
+  EXPECT_EQ(groups_of([&] { (void)((x * 2 + 1).exp() - x).to_vector<float>(); }),
+            "[mul add exp sub]");
+}
+
+TEST(Groups, numbers_broadcast_into_a_chain) {
+  const Tensor x = numbers({3, 4}), row = numbers({4}), column = numbers({3, 1});
+  EXPECT_EQ(groups_of([&] { (void)(x * row + column).to_vector<float>(); }), "[mul add]");
+}
+
+TEST(Groups, a_reduction_takes_what_is_around_it) {
+  const Tensor x = numbers({3, 4});
+  Tensor y;
+  EXPECT_EQ(groups_of([&] {
+              y = (x * x).sum(1, {.keep_dims = true}).sqrt() + 1;
+              (void)y.to_vector<float>();
+            }),
+            "[mul sum sqrt add]");
+  EXPECT_NEAR(y.to_vector<float>()[0], std::sqrt(30.0) + 1, 1e-5);
+}
+
+TEST(Groups, softmax_is_at_most_three) {
+  const Tensor x = numbers({5, 7}, 0, 0.1);
+  const ProfileReport report = recorder().profile([&] { (void)softmax(x).to_vector<float>(); });
+  EXPECT_LE(report.groups.size(), 3u);
+  EXPECT_GE(report.groups.size(), 1u);
+}
+
+TEST(Groups, layer_norm_reads_its_input_in_few) {
+  const Tensor x = numbers({5, 7}, 0, 0.1);
+  const ProfileReport report = recorder().profile([&] { (void)layer_norm(x).to_vector<float>(); });
+  EXPECT_LE(report.groups.size(), 3u);
+}
+
+TEST(Groups, views_cost_none) {
+  const Tensor x = numbers({4, 6});
+  EXPECT_EQ(groups_of([&] {
+              const Tensor y = x.transpose()(slice(1, none, 2)) + 1;
+              const Tensor z = y.unsqueeze(0).expand({2, -1, -1}) * 2;
+              (void)z.to_vector<float>();
+            }),
+            "[add] [mul]");
+  EXPECT_EQ(groups_of([&] { (void)(x.flip(0).narrow(1, 2, 3) * 2).to_vector<float>(); }), "[mul]");
+}
+
+TEST(Groups, a_reshape_of_a_transpose_copies_once) {
+  const Tensor x = numbers({4, 6}) + 0;
+  const Tensor t = x.transpose();
+  Tensor a, b;
+  EXPECT_EQ(groups_of([&] {
+              a = t.reshape({24}) * 2;
+              (void)a.to_vector<float>();
+            }),
+            "[copy] [mul]");
+  EXPECT_EQ(a.to_vector<float>()[1], 14);
+}
+
+TEST(Groups, a_value_read_twice_is_computed_once) {
+  const Tensor x = numbers({8});
+  EXPECT_EQ(groups_of([&] {
+              const Tensor y = x.exp();
+              const Tensor a = y + 1, b = y * 2;
+              (void)(a + b).to_vector<float>();
+            }),
+            "[exp add mul add]");
+}
+
+TEST(Groups, nothing_that_nobody_can_read_is_computed) {
+  const Tensor x = numbers({8});
+  EXPECT_EQ(groups_of([&] {
+              { const Tensor dead = x.exp().sum().log(); }
+              (void)(x + 1).to_vector<float>();
+            }),
+            "[add]");
+  EXPECT_EQ(groups_of([&] { (void)x.exp(); }), "");
+}
+
+TEST(Groups, several_results_come_from_one) {
+  const Tensor x = numbers({8});
+  Tensor a, b;
+  EXPECT_EQ(groups_of([&] {
+              a = x * 2;
+              b = a + 1;
+              recorder().flush();
+            }),
+            "[mul add]");
+  EXPECT_EQ(a.to_vector<float>()[3], 8);
+  EXPECT_EQ(b.to_vector<float>()[3], 9);
+}
+
+TEST(Groups, different_shapes_do_not_mix) {
+  const Tensor x = numbers({3, 4}), y = numbers({5});
+  Tensor a, b;
+  EXPECT_EQ(groups_of([&] {
+              a = x * 2;
+              b = y * 3;
+              recorder().flush();
+            }),
+            "[mul] [mul]");
+}
+
+TEST(Groups, a_product_stands_alone) {
+  const Tensor x = numbers({3, 4}), w = numbers({4, 2});
+  EXPECT_EQ(groups_of([&] { (void)((x * 2).matmul(w) + 1).to_vector<float>(); }),
+            "[mul] [matmul] [add]");
+}
+
+TEST(Groups, an_elementwise_op_after_two_reductions_waits_for_both) {
+  const Tensor x = numbers({3, 4});
+  Tensor y;
+  EXPECT_EQ(groups_of([&] {
+              y = x.sum(1) / x.max(1);
+              (void)y.to_vector<float>();
+            }),
+            "[sum] [max div]");
+  EXPECT_NEAR(y.to_vector<float>()[0], 10.0 / 4, 1e-6);
+}
+
+TEST(Groups, very_long_chains_are_split_and_right) {
+  Tensor x = numbers({8}, 0);
+  for (int i = 0; i < 300; i++) x = x + 1;
+  const ProfileReport report = recorder().profile([&] { (void)x.to_vector<float>(); });
+  EXPECT_LE(report.groups.size(), 10u);
+  EXPECT_EQ(x.to_vector<float>()[0], 300);
+}
+
+TEST(Groups, casts_fuse) {
+  const Tensor x = numbers({8});
+  EXPECT_EQ(groups_of([&] { (void)((x * 2).cast(DType::i32) + 1).to_vector<int32_t>(); }),
+            "[mul cast add]");
+}
+
+TEST(Profile, always_has_a_time_and_what_ran) {
+  const Tensor x = numbers({64, 64});
+  Tensor y;
+  const ProfileReport report = recorder().profile([&] { y = x * 2 + 1; });
+  EXPECT_GT(report.seconds, 0);
+  ASSERT_EQ(report.groups.size(), 1u);
+  EXPECT_EQ(report.groups[0].ops, "mul add");
+  EXPECT_EQ(report.groups[0].bytes, 2u * 64 * 64 * 4);
+  EXPECT_GT(report.groups[0].seconds, 0);
+  EXPECT_LE(report.groups[0].seconds, report.seconds);
+  EXPECT_GT(recorder().profile([] {}).seconds, 0);
+}
+
+TEST(Profile, leaves_out_what_was_recorded_before) {
+  const Tensor x = numbers({8});
+  const Tensor before = x.exp();
+  EXPECT_EQ(groups_of([&] { (void)(x + 1).to_vector<float>(); }), "[add]");
+}
+
+TEST(Profile, nests_and_survives_exceptions) {
+  const Tensor x = numbers({8});
+  EXPECT_THROW(recorder().profile([&] { (void)(x + numbers({5})); }), Error);
+  EXPECT_EQ(groups_of([&] { (void)(x + 1).to_vector<float>(); }), "[add]");
+}
+
+TEST(Eager, runs_each_op_as_it_is_written) {
+  const Device eager = Device("reference").eager();
+  const Tensor x = from(std::vector<float>{1, 2, 3}, eager);
+  Tensor y;
+  const ProfileReport report = eager.profile([&] {
+    y = x * 2;
+    y = y + 1;
+  });
+  ASSERT_EQ(report.groups.size(), 2u);
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{3, 5, 7}));
+}
+
+}  // namespace
+}  // namespace fornax
