@@ -105,6 +105,7 @@ case $command in
   demo)
     need "${to_demo[@]}"
     build release fornax_cli
+    [[ " $* " == *" --save"* ]] || set -- --save build/fashion-mnist.safetensors "$@"
     exec build/release/cli/fornax train fashion-mnist "$@" ;;
   test) run_tests "$@" ;;
   build) build "${1:-release}" ;;

@@ -16,7 +16,7 @@ struct TrainOptions {
   int64_t steps = 0;  // stop after so many; 0: go on to the end
   int workers = 1;
   uint64_t seed = 0;
-  double learning_rate = 1e-3;
+  double learning_rate = 2e-3;
   bool resume = false;
 };
 // 0 also when stopped by Ctrl-C or by `steps`; 1 when the saved model does not repeat its accuracy.

@@ -13,15 +13,20 @@ namespace {
 
 std::unique_ptr<Kernel> prepare_anchor(Op op, const Group& group) {
   switch (info(op).family) {
-    case Family::reduce: return prepare_reduce(group);
-    case Family::contract: return prepare_matmul(group);
+    case Family::reduce:
+      return prepare_reduce(group);
+    case Family::contract:
+      return prepare_matmul(group);
     case Family::convolve:
       return op == Op::pool_argmax ? prepare_pool(group) : prepare_convolve(group);
-    case Family::index: return prepare_index(group);
-    case Family::scan: return prepare_scan(group);
+    case Family::index:
+      return prepare_index(group);
+    case Family::scan:
+      return prepare_scan(group);
     case Family::other:
       return op == Op::cast ? prepare_pointwise(group) : prepare_generate(group);
-    default: fail(ErrorKind::internal, "flex: {} anchors no group", info(op).name);
+    default:
+      fail(ErrorKind::internal, "flex: {} anchors no group", info(op).name);
   }
 }
 

@@ -19,11 +19,15 @@ bool is_lanes(DType dtype, bool wide) { return dtype == lane_of(dtype, wide); }
 // Bools are lanes of 0 and 1, for which these integer ops do what the Boolean ones mean.
 Op integer_op_of_bool(Op op) {
   switch (op) {
-    case Op::add: return Op::bitwise_or;
-    case Op::mul: return Op::bitwise_and;
+    case Op::add:
+      return Op::bitwise_or;
+    case Op::mul:
+      return Op::bitwise_and;
     case Op::shift_left:
-    case Op::shift_right: return Op::greater;
-    default: return op;
+    case Op::shift_right:
+      return Op::greater;
+    default:
+      return op;
   }
 }
 
@@ -40,11 +44,11 @@ class Compiler {
 
  private:
   struct Value {
-    bool done = false;   // in a segment so far
+    bool done = false;  // in a segment so far
     bool wide = false;
-    int uses = 0;        // in the segment under way: operands and outputs that still want it
-    int slot = kNone;    // in the segment under way
-    int tile = kNone;    // where later segments find it
+    int uses = 0;      // in the segment under way: operands and outputs that still want it
+    int slot = kNone;  // in the segment under way
+    int tile = kNone;  // where later segments find it
   };
   struct Waiting {
     int step, place;
@@ -169,8 +173,8 @@ int Compiler::add_place(Place place) {
 // The constant that holds `input` in lanes of the segment's width; kNone: true.
 int Compiler::constant_place(int input) {
   size_t found = 0;
-  while (found < code_.constants.size() && (code_.constants[found].input != input ||
-                                            code_.constants[found].wide != wide_)) {
+  while (found < code_.constants.size() &&
+         (code_.constants[found].input != input || code_.constants[found].wide != wide_)) {
     found++;
   }
   if (found == code_.constants.size()) code_.constants.push_back({input, wide_});
@@ -225,7 +229,8 @@ void Compiler::spill() {
 
 void Compiler::bring(int step) {
   if (in_registers_ == step) return;
-  if (in_registers_ != kNone && values_[size_t(in_registers_)].uses > 0 && !in_memory(in_registers_)) {
+  if (in_registers_ != kNone && values_[size_t(in_registers_)].uses > 0 &&
+      !in_memory(in_registers_)) {
     spill();
   }
   const DType dtype = graph_.steps[size_t(step)].type.dtype;
@@ -365,7 +370,8 @@ void Compiler::prefetch_inputs(const std::vector<int>& steps) {
   std::vector<bool> seen(size_t(inputs_), false);
   for (int step : steps) {
     for (int input : graph_.steps[size_t(step)].inputs) {
-      if (input >= inputs_ || seen[size_t(input)] || reaches_[size_t(input)] != Reach::direct) continue;
+      if (input >= inputs_ || seen[size_t(input)] || reaches_[size_t(input)] != Reach::direct)
+        continue;
       seen[size_t(input)] = true;
       const DType dtype = graph_.steps[size_t(input)].type.dtype;
       code_.segments.back().streamed.push_back(

@@ -32,7 +32,9 @@ template <class T>
 class Convolution : public Kernel {
  public:
   explicit Convolution(AnchorPlan plan)
-      : plan_(std::move(plan)), sizes_(convolve_sizes(plan_)), adjoint_(plan_.op != Op::convolve),
+      : plan_(std::move(plan)),
+        sizes_(convolve_sizes(plan_)),
+        adjoint_(plan_.op != Op::convolve),
         planes_(adjoint_ ? adjoint_axis(sizes_.window, 0, sizes_.result[0])
                          : window_axis(sizes_.window, 0, sizes_.picture[0]),
                 adjoint_ ? adjoint_axis(sizes_.window, 1, sizes_.result[1])
@@ -95,8 +97,8 @@ class Convolution : public Kernel {
           for (int64_t panel = 0; panel < panels_; panel++) {
             const int64_t row = panel_row(panel), rows = panel_row(panel + 1) - row;
             for (int64_t p = p0; p < p0 + depth; p++) {
-              const auto* from = data + p / taps * channel_stride +
-                                 pass.kernels[size_t(p % taps)] + row * result_stride;
+              const auto* from = data + p / taps * channel_stride + pass.kernels[size_t(p % taps)] +
+                                 row * result_stride;
               for (int64_t i = 0; i < rows; i++) *to++ = widen<T>(from[i * result_stride]);
             }
           }
@@ -172,9 +174,14 @@ class Convolution : public Kernel {
     for (int64_t column = 0; column < columns; column += strip) {
       for (int64_t panel = 0; panel < panels_; panel++) {
         const int64_t row = panel_row(panel), rows = panel_row(panel + 1) - row;
-        const TileCall<T> call{.depth = depth, .a = weights + row * depth, .b = planes + column,
-                               .offsets = offsets, .c = sums + row * sums_row + column,
-                               .c_row = sums_row, .columns = strip, .accumulate = p0 > 0};
+        const TileCall<T> call{.depth = depth,
+                               .a = weights + row * depth,
+                               .b = planes + column,
+                               .offsets = offsets,
+                               .c = sums + row * sums_row + column,
+                               .c_row = sums_row,
+                               .columns = strip,
+                               .accumulate = p0 > 0};
         (panels_ == 1 ? tiles.wide : tiles.packed)[rows](call);
       }
     }

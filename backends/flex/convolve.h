@@ -49,12 +49,10 @@ AxisPlan adjoint_axis(const Window2d& w, int axis, int64_t length);
 // the left.
 struct Planes {
   AxisPlan rows, columns;
-  int64_t pitch = 0;   // elements from line to line
-  int64_t size = 0;    // elements per plane
+  int64_t pitch = 0;  // elements from line to line
+  int64_t size = 0;   // elements per plane
   Planes(AxisPlan r, AxisPlan c);
-  int64_t per_channel() const {
-    return size * int64_t(rows.phases.size() * columns.phases.size());
-  }
+  int64_t per_channel() const { return size * int64_t(rows.phases.size() * columns.phases.size()); }
   // Where the value for the first result of a pass lies, for a tap in both axes.
   int64_t offset(const AxisTap& row, const AxisTap& column) const {
     const int64_t plane = row.phase * int64_t(columns.phases.size()) + column.phase;

@@ -103,8 +103,13 @@ ConvolveSizes convolve_sizes(const AnchorPlan& plan) {
   const bool forward = plan.op == Op::convolve, weight = plan.op == Op::convolve_weight;
   const Shape& picture = plan.op == Op::convolve_input ? plan.result.shape : first;
   const Shape& result = forward ? plan.result.shape : weight ? second : first;
-  return {picture[0], w.groups, picture[1] / w.groups, result[1] / w.groups,
-          {picture[2], picture[3]}, {result[2], result[3]}, w};
+  return {picture[0],
+          w.groups,
+          picture[1] / w.groups,
+          result[1] / w.groups,
+          {picture[2], picture[3]},
+          {result[2], result[3]},
+          w};
 }
 
 }  // namespace fornax::flex

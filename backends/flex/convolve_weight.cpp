@@ -14,8 +14,8 @@ namespace fornax::flex {
 namespace {
 
 constexpr int64_t kParts = 16;
-constexpr int64_t kPartsBytes = int64_t(16) << 20;  // of all parts together
-constexpr int64_t kChunkBytes = int64_t(256) << 10; // of pictures that are summed in one go
+constexpr int64_t kPartsBytes = int64_t(16) << 20;   // of all parts together
+constexpr int64_t kChunkBytes = int64_t(256) << 10;  // of pictures that are summed in one go
 
 // dy with lines that can be read in place, or a copy of it.
 template <class T>
@@ -28,7 +28,8 @@ template <class T>
 class WeightGradient : public Kernel {
  public:
   explicit WeightGradient(AnchorPlan plan)
-      : plan_(std::move(plan)), sizes_(convolve_sizes(plan_)),
+      : plan_(std::move(plan)),
+        sizes_(convolve_sizes(plan_)),
         planes_(window_axis(sizes_.window, 0, sizes_.picture[0]),
                 window_axis(sizes_.window, 1, sizes_.picture[1])) {
     count_ = plan_.result.shape.element_count();
@@ -117,8 +118,7 @@ class WeightGradient : public Kernel {
       for (int64_t image = 0; image < images; image++) {
         for (int64_t o = 0; o < sizes_.outputs; o++) {
           for (int64_t r = 0; r < rows; r++, to += width) {
-            const auto* line =
-                from + image * dy.strides[0] + o * dy.strides[1] + r * dy.strides[2];
+            const auto* line = from + image * dy.strides[0] + o * dy.strides[1] + r * dy.strides[2];
             for (int64_t c = 0; c < width; c++) to[c] = widen<T>(line[c * dy.strides[3]]);
           }
         }
@@ -146,10 +146,13 @@ class WeightGradient : public Kernel {
         }
         for (int64_t panel = begin; panel < end; panel++) {
           const int64_t o = panel * kRows, height = std::min(kRows, sizes_.outputs - o);
-          const DotCall<T> call{images, rows, width, lines.data + o * lines.channel, lines.channel,
-                                lines.image, lines.row, planes, offsets,
-                                sizes_.inputs * planes_.per_channel(), planes_.pitch,
-                                sums + o * columns + j, columns};
+          const DotCall<T> call{images,        rows,
+                                width,         lines.data + o * lines.channel,
+                                lines.channel, lines.image,
+                                lines.row,     planes,
+                                offsets,       sizes_.inputs * planes_.per_channel(),
+                                planes_.pitch, sums + o * columns + j,
+                                columns};
           tile_table<T>().dot[height][some](call);
         }
       }

@@ -60,8 +60,8 @@ struct Operands {
     const int64_t outer = weights ? sizes.outputs : sizes.images;
     const int64_t inner = forward ? sizes.outputs : sizes.inputs;
     const int64_t summed = weights ? sizes.images : forward ? sizes.inputs : sizes.outputs;
-    const int64_t work = summed * sizes.result[0] * sizes.result[1] * sizes.window.size[0] *
-                         sizes.window.size[1];
+    const int64_t work =
+        summed * sizes.result[0] * sizes.result[1] * sizes.window.size[0] * sizes.window.size[1];
     parallel(outer * inner * sizes.groups, grain_for(work * 16), [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; task++) {
         const int64_t group = task % sizes.groups, pair = task / sizes.groups;

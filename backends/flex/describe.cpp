@@ -26,7 +26,8 @@ std::string model_name() {
 
 std::string describe_cpu() {
   std::string set(instruction_set());
-  std::transform(set.begin(), set.end(), set.begin(), [](unsigned char c) { return char(std::tolower(c)); });
+  std::transform(set.begin(), set.end(), set.begin(),
+                 [](unsigned char c) { return char(std::tolower(c)); });
   if (set == "avx3") set = "avx512";
   const int threads = thread_count();
   return fmt::format("{}, {}, {} thread{}", model_name(), set, threads, threads == 1 ? "" : "s");

@@ -2,7 +2,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/flex/fold.cpp"
 #include "backends/flex/targets.h"
-#include <hwy/foreach_target.h>
+
+#include <hwy/foreach_target.h>  // after targets.h, which chooses them
 
 #include "backends/flex/fold.h"
 #include "backends/flex/number.inl"
@@ -150,10 +151,14 @@ Folds<T> find_folds(Fold fold) {
     return Folds<T>{fold_block<F, T>, fold_short_rows<F, T>, fold_rows<F, T>};
   };
   switch (fold) {
-    case Fold::sum: return loops(Sum());
-    case Fold::prod: return loops(Product());
-    case Fold::max: return loops(Largest());
-    default: return loops(Smallest());
+    case Fold::sum:
+      return loops(Sum());
+    case Fold::prod:
+      return loops(Product());
+    case Fold::max:
+      return loops(Largest());
+    default:
+      return loops(Smallest());
   }
 }
 Folds<float> find_f32(Fold fold) { return find_folds<float>(fold); }

@@ -1,5 +1,5 @@
-// The loops of reductions, per instruction set.  Their order of operations depends on counts alone, so
-// that a result does not depend on threads, strides or fusion.  Pure, any thread.
+// The loops of reductions, per instruction set.  Their order of operations depends on counts alone,
+// so that a result does not depend on threads, strides or fusion.  Pure, any thread.
 #pragma once
 #include <cstdint>
 

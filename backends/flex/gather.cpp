@@ -48,8 +48,8 @@ void gather_elements(const T* from, int rank, const int64_t* sizes, const int64_
   }
 }
 
-// By squares of whole cache lines, each read and written once: strides that are powers of two let few
-// lines stay in the cache at a time.
+// By squares of whole cache lines, each read and written once: strides that are powers of two let
+// few lines stay in the cache at a time.
 template <class T>
 void transpose_square(const T* from, int64_t from_stride, int64_t to_stride, T* to) {
   constexpr int64_t kSide = 64 / int64_t(sizeof(T));
@@ -68,7 +68,8 @@ void transpose_elements(const T* from, int64_t rows, int64_t columns, int64_t fr
   for (int64_t c = 0; c < columns; c += kSide) {
     for (int64_t r = 0; r < rows; r += kSide) {
       if (r + kSide <= rows && c + kSide <= columns) {
-        transpose_square(from + r + c * from_stride, from_stride, to_stride, to + r * to_stride + c);
+        transpose_square(from + r + c * from_stride, from_stride, to_stride,
+                         to + r * to_stride + c);
         continue;
       }
       for (int64_t i = r; i < std::min(rows, r + kSide); i++) {
@@ -84,11 +85,16 @@ void transpose_elements(const T* from, int64_t rows, int64_t columns, int64_t fr
 template <class Body>
 void with_size(int size, Body body) {
   switch (size) {
-    case 1: return body(uint8_t());
-    case 2: return body(uint16_t());
-    case 4: return body(uint32_t());
-    case 8: return body(uint64_t());
-    default: fail(ErrorKind::internal, "flex: no element has {} bytes", size);
+    case 1:
+      return body(uint8_t());
+    case 2:
+      return body(uint16_t());
+    case 4:
+      return body(uint32_t());
+    case 8:
+      return body(uint64_t());
+    default:
+      fail(ErrorKind::internal, "flex: no element has {} bytes", size);
   }
 }
 

@@ -4,8 +4,8 @@
 
 namespace fornax::flex {
 
-// Elements [begin, begin + count) of the row-major walk over `sizes` with `strides` (in elements), from
-// memory whose element 0 is at `from`, to `to`.  size is 1, 2, 4 or 8 bytes.
+// Elements [begin, begin + count) of the row-major walk over `sizes` with `strides` (in elements),
+// from memory whose element 0 is at `from`, to `to`.  size is 1, 2, 4 or 8 bytes.
 void gather(const void* from, int size, int rank, const int64_t* sizes, const int64_t* strides,
             int64_t begin, int64_t count, void* to);
 

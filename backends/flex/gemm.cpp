@@ -15,9 +15,9 @@
 namespace fornax::flex {
 namespace {
 
-constexpr int64_t kDepthBlock = 256;     // a strip of b stays in the first-level cache
-constexpr int64_t kRowBlock = 144;       // a block of a stays in the second-level cache
-constexpr int64_t kColumnBlock = 2048;   // a block of b stays in the third-level cache
+constexpr int64_t kDepthBlock = 256;    // a strip of b stays in the first-level cache
+constexpr int64_t kRowBlock = 144;      // a block of a stays in the second-level cache
+constexpr int64_t kColumnBlock = 2048;  // a block of b stays in the third-level cache
 
 int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -90,9 +90,15 @@ class Product {
     for (int64_t strip = task.first_strip; strip < task.end_strip; strip++) {
       const int64_t column = task.column + strip * tiles_.columns;
       const int width = int(std::min<int64_t>(tiles_.columns, size_.n - column));
-      TileCall<T> call{.depth = task.depth, .a = nullptr, .a_row = a_.row, .a_step = a_.column,
-                       .b = packed_b + strip * task.depth * tiles_.columns, .offsets = offsets,
-                       .c = nullptr, .c_row = size_.n, .columns = tiles_.columns,
+      TileCall<T> call{.depth = task.depth,
+                       .a = nullptr,
+                       .a_row = a_.row,
+                       .a_step = a_.column,
+                       .b = packed_b + strip * task.depth * tiles_.columns,
+                       .offsets = offsets,
+                       .c = nullptr,
+                       .c_row = size_.n,
+                       .columns = tiles_.columns,
                        .accumulate = task.p > 0};
       if (direct_b_ && width == tiles_.columns) {
         call.b = static_cast<const T*>(b_.data) + task.p * b_.row + column;
@@ -159,8 +165,7 @@ class Product {
       for (int64_t panel = task.first_panel; panel < task.end_panel; panel++) {
         const int64_t row = panel_row(panel);
         const int rows = int(panel_row(panel + 1) - row);
-        const auto* from =
-            static_cast<decltype(type)>(a_.data) + row * a_.row + task.p * a_.column;
+        const auto* from = static_cast<decltype(type)>(a_.data) + row * a_.row + task.p * a_.column;
         pack_panel(from, a_.row, a_.column, rows, rows, task.depth, to);
         to += rows * task.depth;
       }
@@ -194,8 +199,12 @@ bool matrix_times_vector(const Matrix& a, int64_t rows, int64_t depth, const Mat
   constexpr int64_t kRows = 64;
   parallel(up(rows, kRows), grain_for(kRows * depth * 4), [&](int64_t begin, int64_t end) {
     const int64_t first = begin * kRows, count = std::min(end * kRows, rows) - first;
-    const VectorCall<T> call{count, depth, static_cast<const T*>(a.data) + first * a.row,
-                             along_rows ? a.row : a.column, vector, y + first};
+    const VectorCall<T> call{count,
+                             depth,
+                             static_cast<const T*>(a.data) + first * a.row,
+                             along_rows ? a.row : a.column,
+                             vector,
+                             y + first};
     (along_rows ? tiles.rows_times_vector : tiles.columns_times_vector)(call);
   });
   return true;

@@ -84,12 +84,18 @@ void pack_panel(const S* from, int64_t across, int64_t along, int width, int val
 template <class Body>
 void with_float_type(DType dtype, Body&& body) {
   switch (dtype) {
-    case DType::f8e4m3: return body(static_cast<const Float8E4M3*>(nullptr));
-    case DType::f8e5m2: return body(static_cast<const Float8E5M2*>(nullptr));
-    case DType::f16: return body(static_cast<const Float16*>(nullptr));
-    case DType::bf16: return body(static_cast<const BFloat16*>(nullptr));
-    case DType::f64: return body(static_cast<const double*>(nullptr));
-    default: return body(static_cast<const float*>(nullptr));
+    case DType::f8e4m3:
+      return body(static_cast<const Float8E4M3*>(nullptr));
+    case DType::f8e5m2:
+      return body(static_cast<const Float8E5M2*>(nullptr));
+    case DType::f16:
+      return body(static_cast<const Float16*>(nullptr));
+    case DType::bf16:
+      return body(static_cast<const BFloat16*>(nullptr));
+    case DType::f64:
+      return body(static_cast<const double*>(nullptr));
+    default:
+      return body(static_cast<const float*>(nullptr));
   }
 }
 

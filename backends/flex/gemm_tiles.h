@@ -14,14 +14,14 @@ inline constexpr int kMaxTileRows = 14;
 template <class T>
 struct TileCall {
   int64_t depth;
-  const T* a;          // packed: a[p * rows + i]; strided: a[i * a_row + p * a_step]
+  const T* a;  // packed: a[p * rows + i]; strided: a[i * a_row + p * a_step]
   int64_t a_row = 0, a_step = 0;
   const T* b;
   const int64_t* offsets;  // depth of them, in elements
-  T* c;                // c[i * c_row + j]
+  T* c;                    // c[i * c_row + j]
   int64_t c_row;
-  int64_t columns;     // a multiple of the tile's columns
-  bool accumulate;     // add to c instead of overwriting it
+  int64_t columns;  // a multiple of the tile's columns
+  bool accumulate;  // add to c instead of overwriting it
 };
 
 // c[i * c_row + j] += the sum of y[i * y_channel + at] * x[offsets[j] + at'] over images, rows and
@@ -43,7 +43,7 @@ template <class T>
 struct VectorCall {
   int64_t rows, depth;
   const T* a;
-  int64_t stride;      // the one that is not 1
+  int64_t stride;  // the one that is not 1
   const T* x;
   T* y;
 };
@@ -52,11 +52,11 @@ template <class T>
 struct TileTable {
   using Tile = void (*)(const TileCall<T>&);
   using Dot = void (*)(const DotCall<T>&);
-  int rows;      // of the largest tile; every smaller number has a tile too
-  int columns;   // of the tiles in packed and strided
+  int rows;     // of the largest tile; every smaller number has a tile too
+  int columns;  // of the tiles in packed and strided
   Tile packed[kMaxTileRows + 1];
   Tile strided[kMaxTileRows + 1];
-  Tile wide[kMaxTileRows + 1];        // packed, with more columns where there are few rows
+  Tile wide[kMaxTileRows + 1];  // packed, with more columns where there are few rows
   int wide_columns[kMaxTileRows + 1];
   static constexpr int kDotRows = 4, kDotColumns = 3;
   Dot dot[kDotRows + 1][kDotColumns + 1];

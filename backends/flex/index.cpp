@@ -43,7 +43,8 @@ void store_scalar(DType dtype, const Scalar& number, void* to) {
 }
 
 InputView::InputView(const AnchorPlan& plan, int i, std::span<const Argument> arguments)
-    : data(number_), type(plan.inputs[size_t(i)].type),
+    : data(number_),
+      type(plan.inputs[size_t(i)].type),
       strides(plan.inputs[size_t(i)].layout.strides) {
   const AnchorPlan::Input& input = plan.inputs[size_t(i)];
   const Argument& argument = arguments[size_t(input.argument)];

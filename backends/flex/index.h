@@ -19,8 +19,8 @@ struct AnchorPlan {
   Type result;
   Attributes attributes;
   struct Input {
-    int argument;     // which of the group's inputs
-    bool number;      // op full: the argument brings a scalar, no buffer
+    int argument;  // which of the group's inputs
+    bool number;   // op full: the argument brings a scalar, no buffer
     Type type;
     Layout layout;
   };
@@ -106,10 +106,14 @@ void copy_box(size_t element, const Shape& shape, const void* from, const int64_
 template <class Body>
 void with_bytes(size_t bytes, Body&& body) {
   switch (bytes) {
-    case 1: return body(uint8_t());
-    case 2: return body(uint16_t());
-    case 4: return body(uint32_t());
-    default: return body(uint64_t());
+    case 1:
+      return body(uint8_t());
+    case 2:
+      return body(uint16_t());
+    case 4:
+      return body(uint32_t());
+    default:
+      return body(uint64_t());
   }
 }
 
@@ -118,7 +122,8 @@ template <class Body>
 void with_type(DType dtype, Body&& body) {
   switch (dtype) {
 #define FORNAX_DTYPE(name, type, ...) \
-  case DType::name: return body(type());
+  case DType::name:                   \
+    return body(type());
 #include <fornax/dtypes.def>
   }
 }

@@ -87,11 +87,16 @@ struct Cat : Kernel {
 std::unique_ptr<Kernel> prepare_index(const Group& group) {
   AnchorPlan plan = plan_of(group);
   switch (plan.op) {
-    case Op::pad: return std::make_unique<Pad>(std::move(plan));
-    case Op::cat: return std::make_unique<Cat>(std::move(plan));
-    case Op::fold: return prepare_fold(std::move(plan));
-    case Op::gather: return prepare_gather(std::move(plan));
-    case Op::scatter: return prepare_scatter(std::move(plan));
+    case Op::pad:
+      return std::make_unique<Pad>(std::move(plan));
+    case Op::cat:
+      return std::make_unique<Cat>(std::move(plan));
+    case Op::fold:
+      return prepare_fold(std::move(plan));
+    case Op::gather:
+      return prepare_gather(std::move(plan));
+    case Op::scatter:
+      return prepare_scatter(std::move(plan));
     default:
       fail(ErrorKind::internal, "flex: {} is no op that indexes; please report it",
            info(plan.op).name);

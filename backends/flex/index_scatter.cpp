@@ -54,11 +54,16 @@ void combine_line(void* to, int64_t axis_stride, const int64_t* index, const voi
 template <class T>
 Line line_for(ScatterMode mode) {
   switch (mode) {
-    case ScatterMode::add: return combine_line<ScatterMode::add, T>;
-    case ScatterMode::multiply: return combine_line<ScatterMode::multiply, T>;
-    case ScatterMode::minimum: return combine_line<ScatterMode::minimum, T>;
-    case ScatterMode::maximum: return combine_line<ScatterMode::maximum, T>;
-    default: return combine_line<ScatterMode::assign, T>;
+    case ScatterMode::add:
+      return combine_line<ScatterMode::add, T>;
+    case ScatterMode::multiply:
+      return combine_line<ScatterMode::multiply, T>;
+    case ScatterMode::minimum:
+      return combine_line<ScatterMode::minimum, T>;
+    case ScatterMode::maximum:
+      return combine_line<ScatterMode::maximum, T>;
+    default:
+      return combine_line<ScatterMode::assign, T>;
   }
 }
 

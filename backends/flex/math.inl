@@ -41,8 +41,9 @@ HWY_INLINE Num<float> sin_of_reduced(Num<float> r) {
   return Num<float>(hn::MulAdd(hn::Mul(p, s), r.v, r.v));
 }
 
-// (-1)^n sin(x - (n - shift) pi) with n nearest to x / pi + shift.  Pi comes in three parts: the first
-// difference is exact in fused arithmetic, so nothing is lost where x is near a multiple of pi.
+// (-1)^n sin(x - (n - shift) pi) with n nearest to x / pi + shift.  Pi comes in three parts: the
+// first difference is exact in fused arithmetic, so nothing is lost where x is near a multiple of
+// pi.
 HWY_INLINE Num<float> sin_shifted(Num<float> x, float shift) {
   const Tag<float> d;
   const auto magic = hn::Set(d, 12582912.0f);  // 1.5 * 2^23: adding it leaves a whole number
@@ -52,12 +53,13 @@ HWY_INLINE Num<float> sin_shifted(Num<float> x, float shift) {
   r = hn::NegMulAdd(n, hn::Set(d, -8.742277657347586e-08f), r);
   r = hn::NegMulAdd(n, hn::Set(d, -3.4302490200117637e-15f), r);
   const auto odd = hn::ShiftLeft<31>(hn::BitCast(Tag<int32_t>(), sum));
-  return bits_as<float>(bitwise_xor(bits_as<int32_t>(sin_of_reduced(Num<float>(r))), Num<int32_t>(odd)));
+  return bits_as<float>(
+      bitwise_xor(bits_as<int32_t>(sin_of_reduced(Num<float>(r))), Num<int32_t>(odd)));
 }
 
 // Fused arithmetic and floats have the short form; the others Highway's.
 template <class T>
-inline constexpr bool kOwn = HWY_NATIVE_FMA && std::is_same_v<T, float>;
+inline constexpr bool kOwn = HWY_NATIVE_FMA&& std::is_same_v<T, float>;
 template <class V, class T = hn::TFromV<V>>
 HWY_INLINE V quick_sin(Tag<T> d, V x) {
   if constexpr (kOwn<T>) {
@@ -75,12 +77,12 @@ HWY_INLINE V quick_cos(Tag<T> d, V x) {
   }
 }
 
-#define FORNAX_GUARDED(name, function, low32, high32, low64, high64)                      \
-  template <class T>                                                                      \
-  HWY_INLINE Slow<T> name(Num<T> x) {                                                     \
-    return Slow<T>(repaired(Num<T>(function(Tag<T>(), x.v)), x,                       \
-                            within(x, low32, high32, low64, high64),                      \
-                            [](T t) { return T(numbers::name(double(t))); }));            \
+#define FORNAX_GUARDED(name, function, low32, high32, low64, high64)           \
+  template <class T>                                                           \
+  HWY_INLINE Slow<T> name(Num<T> x) {                                          \
+    return Slow<T>(repaired(Num<T>(function(Tag<T>(), x.v)), x,                \
+                            within(x, low32, high32, low64, high64),           \
+                            [](T t) { return T(numbers::name(double(t))); })); \
   }
 inline constexpr double kBelow = -std::numeric_limits<double>::infinity();
 FORNAX_GUARDED(exp, hn::Exp, kBelow, 88.7, kBelow, 709.7)

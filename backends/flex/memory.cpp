@@ -16,9 +16,9 @@
 namespace fornax::flex {
 namespace {
 
-constexpr size_t kHeader = 64;                        // a Buffer, padded so that data is aligned
-constexpr size_t kHuge = size_t(2) << 20;             // from here on in huge pages
-constexpr size_t kMapped = size_t(128) << 10;         // from here on straight from the system
+constexpr size_t kHeader = 64;                 // a Buffer, padded so that data is aligned
+constexpr size_t kHuge = size_t(2) << 20;      // from here on in huge pages
+constexpr size_t kMapped = size_t(128) << 10;  // from here on straight from the system
 static_assert(sizeof(Buffer) <= kHeader);
 
 // Outlives every buffer, also those in static objects.
@@ -48,8 +48,8 @@ void count_release(size_t bytes) { store().in_use.fetch_sub(bytes, std::memory_o
 
 // Memory aligned to 2 MiB: more is mapped, and both ends given back.
 void* map_huge(size_t bytes) {
-  char* mapped = static_cast<char*>(mmap(nullptr, bytes + kHuge, PROT_READ | PROT_WRITE,
-                                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  char* mapped = static_cast<char*>(
+      mmap(nullptr, bytes + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   if (mapped == MAP_FAILED) return nullptr;
   const size_t before = (kHuge - reinterpret_cast<uintptr_t>(mapped) % kHuge) % kHuge;
   if (before > 0) munmap(mapped, before);

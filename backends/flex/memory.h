@@ -1,5 +1,5 @@
-// Flex's memory: a caching allocator.  Freed blocks are kept by size class, because a fresh block costs
-// ten times its first write in page faults.  Safe from any thread.
+// Flex's memory: a caching allocator.  Freed blocks are kept by size class, because a fresh block
+// costs ten times its first write in page faults.  Safe from any thread.
 #pragma once
 #include "backend/backend.h"
 

@@ -1,9 +1,9 @@
 // The SIMD number types in which flex evaluates the value column of ops.def: Num<T>, a vector of
 // lanes T, and Ask<T>, one yes or no per lane.  Included once per instruction set; see stages.inl.
 //
-// Every lane depends on its own operands alone, whatever its neighbours are: results must not change
-// with an element's place in a vector.  What has no vector form is done lane by lane with the number
-// types of graph/number.h, which also fix the meaning of integers.
+// Every lane depends on its own operands alone, whatever its neighbours are: results must not
+// change with an element's place in a vector.  What has no vector form is done lane by lane with
+// the number types of graph/number.h, which also fix the meaning of integers.
 #if defined(FORNAX_FLEX_NUMBER_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef FORNAX_FLEX_NUMBER_INL
 #undef FORNAX_FLEX_NUMBER_INL
@@ -31,8 +31,9 @@ using VecOf = hn::Vec<Tag<T>>;
 template <class T>
 using IntOf = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 template <class T>
-using Half = std::conditional_t<std::is_floating_point_v<T>, double,
-                                std::conditional_t<std::is_signed_v<T>, numbers::Signed, uint64_t>>;
+using NumberOf =
+    std::conditional_t<std::is_floating_point_v<T>, double,
+                       std::conditional_t<std::is_signed_v<T>, numbers::Signed, uint64_t>>;
 template <class T>
 inline constexpr bool kFloat = std::is_floating_point_v<T>;
 inline constexpr size_t kMaxVector = 64;  // bytes
@@ -44,7 +45,8 @@ struct Num {
   HWY_INLINE explicit Num(VecOf<T> vector) : v(vector) {}
   HWY_INLINE explicit Num(int value) : v(hn::Set(Tag<T>(), T(value))) {}
 };
-// The result of a function that takes many instructions: its stage is a loop instead of eight copies.
+// The result of a function that takes many instructions: its stage is a loop instead of eight
+// copies.
 template <class T>
 struct Slow : Num<T> {
   HWY_INLINE explicit Slow(Num<T> x) : Num<T>(x) {}
@@ -66,12 +68,12 @@ HWY_INLINE Num<To> bits_as(Num<From> x) {
 
 // A lane as the number type of the reference, and back.
 template <class T>
-HWY_INLINE Half<T> to_half(T x) {
-  return Half<T>(x);
+HWY_INLINE NumberOf<T> to_number(T x) {
+  return NumberOf<T>(x);
 }
 template <class T>
-HWY_INLINE T from_half(Half<T> x) {
-  if constexpr (std::is_same_v<Half<T>, numbers::Signed>) {
+HWY_INLINE T from_number(NumberOf<T> x) {
+  if constexpr (std::is_same_v<NumberOf<T>, numbers::Signed>) {
     return T(x.value);
   } else {
     return T(x);
@@ -290,16 +292,18 @@ HWY_INLINE Num<T> bitwise_xor(Num<T> a, Num<T> b) {
 }
 
 // Functions that only the reference's number types have: name of one or two operands.
-#define FORNAX_BY_LANE1(name)                                                                \
-  template <class T>                                                                         \
-  HWY_INLINE Slow<T> name(Num<T> x) {                                                        \
-    return Slow<T>(lane_by_lane([](T t) { return from_half<T>(numbers::name(to_half(t))); }, x)); \
+#define FORNAX_BY_LANE1(name)                                                              \
+  template <class T>                                                                       \
+  HWY_INLINE Slow<T> name(Num<T> x) {                                                      \
+    return Slow<T>(                                                                        \
+        lane_by_lane([](T t) { return from_number<T>(numbers::name(to_number(t))); }, x)); \
   }
-#define FORNAX_BY_LANE2(name)                                                       \
-  template <class T>                                                                \
-  HWY_INLINE Slow<T> name(Num<T> a, Num<T> b) {                                     \
-    return Slow<T>(lane_by_lane(                                                    \
-        [](T s, T t) { return from_half<T>(numbers::name(to_half(s), to_half(t))); }, a, b)); \
+#define FORNAX_BY_LANE2(name)                                                                  \
+  template <class T>                                                                           \
+  HWY_INLINE Slow<T> name(Num<T> a, Num<T> b) {                                                \
+    return Slow<T>(lane_by_lane(                                                               \
+        [](T s, T t) { return from_number<T>(numbers::name(to_number(s), to_number(t))); }, a, \
+        b));                                                                                   \
   }
 FORNAX_BY_LANE2(trunc_divide)
 FORNAX_BY_LANE2(floor_divide)

@@ -1,6 +1,6 @@
 // One lane type's table of ops, from the value column of ops.def: stages and small loops.
-// Requires: FORNAX_LANE, the lane's C++ type, and FORNAX_TABLE, the name of the function that returns
-// the table.  Included once per instruction set and lane.
+// Requires: FORNAX_LANE, the lane's C++ type, and FORNAX_TABLE, the name of the function that
+// returns the table.  Included once per instruction set and lane.
 #include "backends/flex/math.inl"
 #include "backends/flex/small.inl"
 #include "backends/flex/stages.inl"
@@ -17,12 +17,12 @@ constexpr bool admits(Rule rule) {
 }
 
 // `number` in a value column makes a constant.
-#define OP1(name, rule, value, ...)              \
-  struct Formula_##name {                        \
-    template <class number>                      \
-    static HWY_INLINE auto apply(number x) {     \
-      return value;                              \
-    }                                            \
+#define OP1(name, rule, value, ...)          \
+  struct Formula_##name {                    \
+    template <class number>                  \
+    static HWY_INLINE auto apply(number x) { \
+      return value;                          \
+    }                                        \
   };
 #define OP2(name, rule, value, ...)                    \
   struct Formula_##name {                              \
@@ -31,12 +31,12 @@ constexpr bool admits(Rule rule) {
       return value;                                    \
     }                                                  \
   };
-#define OP3(name, rule, value, ...)                                          \
-  struct Formula_##name {                                                    \
-    template <class Condition, class number>                                 \
-    static HWY_INLINE auto apply(Condition a, number b, number c) {          \
-      return value;                                                          \
-    }                                                                        \
+#define OP3(name, rule, value, ...)                                 \
+  struct Formula_##name {                                           \
+    template <class Condition, class number>                        \
+    static HWY_INLINE auto apply(Condition a, number b, number c) { \
+      return value;                                                 \
+    }                                                               \
   };
 #include <fornax/ops.def>
 
@@ -78,8 +78,8 @@ OpTable make_table() {
   if constexpr (admits<T>(Rule::rule)) table.entries[int(Op::name)] = entry1<Formula_##name, T>();
 #define OP2(name, rule, ...) \
   if constexpr (admits<T>(Rule::rule)) table.entries[int(Op::name)] = entry2<Formula_##name, T>();
-#define OP3(name, ...)                                                               \
-  table.entries[int(Op::name)] = {AnyStage(stage3<Formula_##name, T>), nullptr,      \
+#define OP3(name, ...)                                                          \
+  table.entries[int(Op::name)] = {AnyStage(stage3<Formula_##name, T>), nullptr, \
                                   small3<Formula_##name, T>, kFastCost};
 #include <fornax/ops.def>
   return table;

@@ -54,8 +54,9 @@ int count_threads() {
   if (settings().threads > 0) return int(std::min<int64_t>(settings().threads, 1024));
   cpu_set_t set;
   CPU_ZERO(&set);
-  int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
-                                                           : int(std::thread::hardware_concurrency());
+  int count = sched_getaffinity(0, sizeof(set), &set) == 0
+                  ? CPU_COUNT(&set)
+                  : int(std::thread::hardware_concurrency());
   const int limit = cgroup_limit();
   if (limit > 0) count = std::min(count, limit);
   return std::max(count, 1);

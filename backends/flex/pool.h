@@ -1,8 +1,8 @@
 // The process's only compute threads.
 //
-// parallel() may be called from any thread and from inside a body (then it runs on the caller alone).
-// The caller takes chunks too and never waits for a sleeping worker to wake.  An exception from a
-// body reaches the caller after all chunks have ended.
+// parallel() may be called from any thread and from inside a body (then it runs on the caller
+// alone). The caller takes chunks too and never waits for a sleeping worker to wake.  An exception
+// from a body reaches the caller after all chunks have ended.
 #pragma once
 #include <fornax/function.h>
 

@@ -6,6 +6,7 @@
 #include "backends/flex/gemm_pack.h"
 #include "backends/flex/index.h"
 #include "backends/flex/pool.h"
+#include "backends/flex/pool_pairs.h"
 #include "base/error.h"
 
 namespace fornax::flex {
@@ -32,6 +33,7 @@ struct Pool : Kernel {
     if (plan.result.shape.element_count() == 0) return;
     const InputView x(plan, 0, inputs);
     const int64_t channels = plan.result.shape[1], planes = plan.result.shape[0] * channels;
+    const bool pairs = by_pairs(x);
     const int64_t work = rows * width * window.size[0] * window.size[1];
     with_type(x.type.dtype, [&](auto type) {
       using T = decltype(type);
@@ -42,11 +44,31 @@ struct Pool : Kernel {
           const T* plane = x.as<T>() + i / channels * x.strides[0] + i % channels * x.strides[1];
           int64_t* to = data_of<int64_t>(outputs[0]) + i * rows * width;
           for (int64_t row = 0; row < rows; row++) {
+            if constexpr (std::is_same_v<T, float>) {
+              if (pairs) {
+                const float* top = plane + 2 * row * x.strides[2];
+                pool_pairs(top, top + x.strides[2], width, 2 * row * length, length,
+                           to + row * width);
+                continue;
+              }
+            }
             pool_row(plane, x.strides, row, memory.as<Order>(), to + row * width);
           }
         }
       });
     });
+  }
+
+  // Whether every window is a whole 2x2, two apart, and rows lie without gaps.
+  bool by_pairs(const InputView& x) const {
+    for (int i = 0; i < 2; i++) {
+      if (window.size[i] != 2 || window.stride[i] != 2 || window.dilation[i] != 1 ||
+          window.before[i] != 0) {
+        return false;
+      }
+    }
+    return x.strides[3] == 1 && 2 * rows <= height && 2 * width <= length &&
+           height * length < (int64_t(1) << 31);
   }
 
   // One line of results, tap by tap in row-major order.  best holds the largest elements so far and

@@ -14,8 +14,8 @@
 namespace fornax::flex {
 namespace {
 
-constexpr int64_t kTile = 1024;      // elements; a few tiles of 4 bytes fit the L1 cache
-constexpr int64_t kLongRow = 256;    // rows from this size on are walked one by one
+constexpr int64_t kTile = 1024;    // elements; a few tiles of 4 bytes fit the L1 cache
+constexpr int64_t kLongRow = 256;  // rows from this size on are walked one by one
 constexpr int64_t kUnbounded = int64_t(1) << 62;
 
 // Memory of one thread that grows to what its largest program needs.
@@ -269,7 +269,8 @@ void Run::rest(int64_t begin, int64_t done, int64_t count) {
       base = tile(program_.gathered_ + place.index) + size_t(done) * size;
     } else if (place.kind == Place::Kind::input) {
       const Program::Input& input = program_.inputs_[index];
-      base = input.reach == Reach::gathered ? tile(input.tile) + size_t(done) * size : pad(place.index);
+      base = input.reach == Reach::gathered ? tile(input.tile) + size_t(done) * size
+                                            : pad(place.index);
       if (input.reach == Reach::gathered) continue;
       std::memcpy(base, element_of(place.index, begin + done), size_t(count) * size);
     }
@@ -280,7 +281,8 @@ void Run::rest(int64_t begin, int64_t done, int64_t count) {
     const bool delayed = std::any_of(code_.delayed.begin(), code_.delayed.end(),
                                      [&](const Delayed& d) { return size_t(d.output) == i; });
     if (delayed) continue;
-    std::memcpy(outputs_[i] + size_t(begin + done) * size, pad(int(inputs + i)), size_t(count) * size);
+    std::memcpy(outputs_[i] + size_t(begin + done) * size, pad(int(inputs + i)),
+                size_t(count) * size);
   }
 }
 

@@ -1,8 +1,8 @@
 // Program: a pointwise graph compiled to the register pipeline, run on any stretch of its domain.
 //
-// The steps are split into segments of one lane width; values pass between segments, and inputs that
-// lie scattered in memory are gathered, in tiles that stay in the L1 cache.  A program is constant
-// once built and runs on several threads at once.
+// The steps are split into segments of one lane width; values pass between segments, and inputs
+// that lie scattered in memory are gathered, in tiles that stay in the L1 cache.  A program is
+// constant once built and runs on several threads at once.
 #pragma once
 #include <span>
 #include <vector>
@@ -82,7 +82,7 @@ class Program {
   friend class Run;
   struct Input {
     DType dtype;
-    bool number;                     // comes as a scalar
+    bool number;  // comes as a scalar
     Reach reach;
     int tile = 0;                    // gathered: which
     int64_t strides[kMaxRank] = {};  // of the collapsed axes

@@ -1,9 +1,9 @@
 // prepare_reduce(): pointwise steps, one reduction, pointwise steps on its result.
 //
 // The first part is a Program whose first output is what is reduced, in the type that the reduction
-// computes in: f32 for all floats up to 32 bits, f64, i64, u64.  The last part is a Program that casts
-// the result to its dtype and goes on from there.  So there are loops for four types only, and a
-// reduction gives the same bits whatever is fused with it.
+// computes in: f32 for all floats up to 32 bits, f64, i64, u64.  The last part is a Program that
+// casts the result to its dtype and goes on from there.  So there are loops for four types only,
+// and a reduction gives the same bits whatever is fused with it.
 #include <algorithm>
 
 #include "backends/flex/kernels.h"
@@ -23,12 +23,16 @@ DType computed_in(DType dtype) {
 
 Fold fold_of(Op op) {
   switch (op) {
-    case Op::sum: return Fold::sum;
-    case Op::prod: return Fold::prod;
+    case Op::sum:
+      return Fold::sum;
+    case Op::prod:
+      return Fold::prod;
     case Op::max:
     case Op::any:
-    case Op::argmax: return Fold::max;
-    default: return Fold::min;
+    case Op::argmax:
+      return Fold::max;
+    default:
+      return Fold::min;
   }
 }
 bool is_position(Op op) { return op == Op::argmax || op == Op::argmin; }
@@ -39,7 +43,10 @@ class Part {
  public:
   // result: the step that comes as a leaf of dtype `computed`; -1 for none.
   Part(const Group& group, int result, DType computed)
-      : group_(group), number_(size(), -1), needed_(size(), false), result_(result),
+      : group_(group),
+        number_(size(), -1),
+        needed_(size(), false),
+        result_(result),
         computed_(computed) {}
 
   void want(int step) {
@@ -61,7 +68,7 @@ class Part {
   int number(int step) const { return number_[size_t(step)]; }
 
   Graph graph;
-  std::vector<int> inputs;       // of the group; -1: the reduction's result
+  std::vector<int> inputs;  // of the group; -1: the reduction's result
   std::vector<Layout> layouts;
 
  private:
@@ -129,8 +136,8 @@ class Computed : public Elements<T> {
   const T* get(int64_t begin, int64_t end, T* buffer) const override {
     std::vector<char*> outputs = outputs_;
     // Where element 0 would lie, if the buffer began there.
-    outputs[0] = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(buffer) -
-                                         uintptr_t(begin) * sizeof(T));
+    outputs[0] =
+        reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(buffer) - uintptr_t(begin) * sizeof(T));
     program_.run(inputs_, outputs, begin, end);
     return buffer;
   }
@@ -157,22 +164,23 @@ class ReduceKernel : public Kernel {
 
  private:
   struct Output {
-    int index;     // of the group's outputs
+    int index;  // of the group's outputs
     DType dtype;
   };
   void split_outputs(const Group& group);
   template <class T>
-  void reduce(std::span<const Argument> inputs, std::span<const Argument> outputs, void* result) const;
+  void reduce(std::span<const Argument> inputs, std::span<const Argument> outputs,
+              void* result) const;
 
   Op op_;
-  DType computed_;                    // what the reduction computes in
+  DType computed_;  // what the reduction computes in
   Shape result_shape_;
   Walk walk_;
   std::unique_ptr<Part> before_, after_;
   std::vector<Output> before_outputs_, after_outputs_;
   std::unique_ptr<Program> first_, last_;
-  int stored_input_ = -1;             // the group's input that is reduced as it lies in memory
-  int direct_output_ = -1;            // the output that the reduction itself writes
+  int stored_input_ = -1;   // the group's input that is reduced as it lies in memory
+  int direct_output_ = -1;  // the output that the reduction itself writes
 };
 
 ReduceKernel::ReduceKernel(const Group& group)
@@ -191,7 +199,8 @@ ReduceKernel::ReduceKernel(const Group& group)
   if (stored) stored_input_ = operand;
   before_ = std::make_unique<Part>(group, -1, computed_);
   before_->want(operand);
-  for (const Output& output : before_outputs_) before_->want(group.graph.outputs[size_t(output.index)]);
+  for (const Output& output : before_outputs_)
+    before_->want(group.graph.outputs[size_t(output.index)]);
   before_->copy();
   int reduced = before_->number(operand);
   if (is_question(op_)) reduced = before_->append(Op::cast, DType::bool_, group.domain, reduced);
@@ -214,7 +223,8 @@ ReduceKernel::ReduceKernel(const Group& group)
   }
   after_ = std::make_unique<Part>(group, group.anchor, given);
   after_->want(group.anchor);
-  for (const Output& output : after_outputs_) after_->want(group.graph.outputs[size_t(output.index)]);
+  for (const Output& output : after_outputs_)
+    after_->want(group.graph.outputs[size_t(output.index)]);
   after_->copy();
   for (const Output& output : after_outputs_) {
     after_->graph.outputs.push_back(after_->number(group.graph.outputs[size_t(output.index)]));
@@ -275,10 +285,18 @@ void ReduceKernel::run(std::span<const Argument> inputs, std::span<const Argumen
     result = temporary->data;
   }
   switch (computed_) {
-    case DType::f32: reduce<float>(inputs, outputs, result); break;
-    case DType::f64: reduce<double>(inputs, outputs, result); break;
-    case DType::i64: reduce<int64_t>(inputs, outputs, result); break;
-    default: reduce<uint64_t>(inputs, outputs, result); break;
+    case DType::f32:
+      reduce<float>(inputs, outputs, result);
+      break;
+    case DType::f64:
+      reduce<double>(inputs, outputs, result);
+      break;
+    case DType::i64:
+      reduce<int64_t>(inputs, outputs, result);
+      break;
+    default:
+      reduce<uint64_t>(inputs, outputs, result);
+      break;
   }
   if (!last_) return;
   std::vector<char*> pointers;

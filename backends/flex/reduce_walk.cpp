@@ -9,17 +9,17 @@
 namespace fornax::flex {
 namespace {
 
-constexpr int64_t kBlock = 1024;        // elements folded in one go, before pairs of results
+constexpr int64_t kBlock = 1024;         // elements folded in one go, before pairs of results
 constexpr int64_t kPiece = 64 * kBlock;  // elements of a row that one task folds
-constexpr int64_t kRows = 1024;         // rows that one task folds
-constexpr int64_t kColumns = 512;       // of wide rows, what one task folds
-constexpr double kChunk = 20000;        // nanoseconds of work that a thread takes at a time
+constexpr int64_t kRows = 1024;          // rows that one task folds
+constexpr int64_t kColumns = 512;        // of wide rows, what one task folds
+constexpr double kChunk = 20000;         // nanoseconds of work that a thread takes at a time
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t grain_of(double cost_of_task) { return int64_t(kChunk / std::max(cost_of_task, 1.0)) + 1; }
 
-// Combines rows pair by pair, as a binary counter adds: the error of a sum grows with the logarithm of
-// the count.
+// Combines rows pair by pair, as a binary counter adds: the error of a sum grows with the logarithm
+// of the count.
 template <class T>
 class Tree {
  public:
@@ -138,16 +138,19 @@ void fold_rows(const Elements<T>& elements, const Folds<T>& folds, int64_t start
   // Whole rows side by side are computed together.
   const bool dense = width == stride;
   const int64_t per_tile =
-      dense ? std::max<int64_t>(kBufferElements / width / kRowsAtOnce, 1) * kRowsAtOnce : kRowsAtOnce;
+      dense ? std::max<int64_t>(kBufferElements / width / kRowsAtOnce, 1) * kRowsAtOnce
+            : kRowsAtOnce;
   for (int64_t tile = 0; tile < count; tile += per_tile) {
     const int64_t tile_end = std::min(count, tile + per_tile);
-    const T* x = dense ? elements.get(start + tile * stride, start + tile_end * stride, buffer) : nullptr;
+    const T* x =
+        dense ? elements.get(start + tile * stride, start + tile_end * stride, buffer) : nullptr;
     for (int64_t r = tile; r < tile_end; r += kRowsAtOnce) {
       const T* rows[kRowsAtOnce];
       const int n = int(std::min<int64_t>(kRowsAtOnce, tile_end - r));
       for (int k = 0; k < n; k++) {
         const int64_t at = start + (r + k) * stride;
-        rows[k] = dense ? x + (r + k - tile) * stride : elements.get(at, at + width, buffer + k * width);
+        rows[k] =
+            dense ? x + (r + k - tile) * stride : elements.get(at, at + width, buffer + k * width);
       }
       folds.rows(rows, n, width, tree.next());
       tree.push();
@@ -183,17 +186,19 @@ void fold_outer(const Walk& walk, const Elements<T>& elements, const Folds<T>& f
       const int64_t part = i / strips % parts, keep = i / strips / parts;
       const int64_t first = part % pieces * kRows, rows = std::min(kRows, walk.length - first);
       fold_rows(elements, folds, walk.start(keep, part / pieces) + first * walk.width + column,
-                walk.width, rows, width, buffer.get(), to + part * outputs + keep * walk.width + column);
+                walk.width, rows, width, buffer.get(),
+                to + part * outputs + keep * walk.width + column);
     }
   });
   if (parts == 1) return;
   const Rows<T> rows(partial.data());
-  parallel(divide_up(outputs, kColumns), grain_of(double(parts * kColumns)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) {
-      const int64_t column = i * kColumns, width = std::min(kColumns, outputs - column);
-      fold_rows<T>(rows, folds, column, outputs, parts, width, nullptr, result + column);
-    }
-  });
+  parallel(divide_up(outputs, kColumns), grain_of(double(parts * kColumns)),
+           [&](int64_t begin, int64_t end) {
+             for (int64_t i = begin; i < end; i++) {
+               const int64_t column = i * kColumns, width = std::min(kColumns, outputs - column);
+               fold_rows<T>(rows, folds, column, outputs, parts, width, nullptr, result + column);
+             }
+           });
 }
 
 template <class T>
@@ -264,7 +269,8 @@ Walk::Walk(const Shape& domain, const Attributes& axes) {
   if (used < rank) length = sizes_[used++];
   outer_ = rank - used;
   for (int i = 0; i < outer_; i++) {
-    sizes_[i] = sizes_[used + i], strides_[i] = strides_[used + i], reduced_[i] = reduced_[used + i];
+    sizes_[i] = sizes_[used + i], strides_[i] = strides_[used + i],
+    reduced_[i] = reduced_[used + i];
     (reduced_[i] ? others : kept) *= sizes_[i];
   }
 }
@@ -304,7 +310,8 @@ void reduce_position(const Walk& walk, const Elements<T>& elements, Fold fold, d
     for (int64_t i = begin; i < end; i++) {
       const int64_t start = walk.start(i / strips, 0);
       if (walk.width == 1) {
-        result[i] = position_in_row(elements, loops, largest, start, start + walk.length, buffer.get());
+        result[i] =
+            position_in_row(elements, loops, largest, start, start + walk.length, buffer.get());
         continue;
       }
       const int64_t column = i % strips * kColumns, width = std::min(kColumns, walk.width - column);
@@ -314,8 +321,8 @@ void reduce_position(const Walk& walk, const Elements<T>& elements, Fold fold, d
   });
 }
 
-#define FORNAX_FOR(T)                                                                             \
-  template void reduce_fold<T>(const Walk&, const Elements<T>&, Fold, double, T*);                \
+#define FORNAX_FOR(T)                                                              \
+  template void reduce_fold<T>(const Walk&, const Elements<T>&, Fold, double, T*); \
   template void reduce_position<T>(const Walk&, const Elements<T>&, Fold, double, int64_t*);
 FORNAX_FOR(float)
 FORNAX_FOR(double)

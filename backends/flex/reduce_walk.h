@@ -1,5 +1,5 @@
-// How a reduction walks its domain: the axes collapsed to alternately kept and reduced ones, and the
-// loops over them.  What order elements are combined in depends on the domain and axes alone.
+// How a reduction walks its domain: the axes collapsed to alternately kept and reduced ones, and
+// the loops over them.  What order elements are combined in depends on the domain and axes alone.
 #pragma once
 #include <fornax/shape.h>
 
@@ -21,8 +21,8 @@ class Elements {
 };
 inline constexpr int64_t kBufferElements = 4096;
 
-// [outer ...][reduced][width]: `width` elements side by side are kept; it is 1 where the innermost axis
-// is reduced.  The outer axes are kept or reduced in turn.
+// [outer ...][reduced][width]: `width` elements side by side are kept; it is 1 where the innermost
+// axis is reduced.  The outer axes are kept or reduced in turn.
 struct Walk {
   Walk(const Shape& domain, const Attributes& axes);
 
@@ -30,11 +30,11 @@ struct Walk {
   // First element of the rows of output group `keep` under the outer reduced index `other`.
   int64_t start(int64_t keep, int64_t other) const;
 
-  int64_t kept = 1;     // product of the outer kept axes
-  int64_t others = 1;   // product of the outer reduced axes
-  int64_t length = 1;   // the innermost reduced axis
+  int64_t kept = 1;    // product of the outer kept axes
+  int64_t others = 1;  // product of the outer reduced axes
+  int64_t length = 1;  // the innermost reduced axis
   int64_t width = 1;
-  bool empty = false;   // no elements
+  bool empty = false;  // no elements
 
  private:
   int outer_ = 0;

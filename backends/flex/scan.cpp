@@ -18,11 +18,15 @@ constexpr int64_t kBlock = 128;  // lines that advance together
 
 struct RunningSum {
   template <class A>
-  static A next(A before, A x) { return before + x; }
+  static A next(A before, A x) {
+    return before + x;
+  }
 };
 struct RunningProduct {
   template <class A>
-  static A next(A before, A x) { return before * x; }
+  static A next(A before, A x) {
+    return before * x;
+  }
 };
 // A NaN replaces any number and is replaced by none.
 struct RunningMaximum {
@@ -119,10 +123,14 @@ struct Scan : Kernel {
       using Order = std::conditional_t<std::is_class_v<T>, float, T>;
       const T* x = operand.as<T>();
       switch (plan.op) {
-        case Op::cumsum: return run_as<RunningSum, A>(x, data_of<Wide>(outputs[0]));
-        case Op::cumprod: return run_as<RunningProduct, A>(x, data_of<Wide>(outputs[0]));
-        case Op::cummax: return run_as<RunningMaximum, Order>(x, data_of<T>(outputs[0]));
-        default: return run_as<RunningMinimum, Order>(x, data_of<T>(outputs[0]));
+        case Op::cumsum:
+          return run_as<RunningSum, A>(x, data_of<Wide>(outputs[0]));
+        case Op::cumprod:
+          return run_as<RunningProduct, A>(x, data_of<Wide>(outputs[0]));
+        case Op::cummax:
+          return run_as<RunningMaximum, Order>(x, data_of<T>(outputs[0]));
+        default:
+          return run_as<RunningMinimum, Order>(x, data_of<T>(outputs[0]));
       }
     });
   }

@@ -6,7 +6,8 @@ namespace fornax::flex {
 namespace {
 
 // Dtypes whose memory is lanes; narrower ones need rounding or wrapping after each op.
-constexpr DType kDirect[] = {DType::f32, DType::f64, DType::i32, DType::i64, DType::u32, DType::u64};
+constexpr DType kDirect[] = {DType::f32, DType::f64, DType::i32,
+                             DType::i64, DType::u32, DType::u64};
 
 struct SmallTable {
   SmallLoop loops[kDTypeCount][256] = {};

@@ -1,10 +1,11 @@
-// The register pipeline: a program is a list of stages that tail-call each other with eight vectors in
-// registers.  A block is what eight vectors hold; one run of the list computes one block.
+// The register pipeline: a program is a list of stages that tail-call each other with eight vectors
+// in registers.  A block is what eight vectors hold; one run of the list computes one block.
 //
 // Values live in lanes of 32 bits (f32, i32, u32; narrower types and bool widened, small floats as
-// f32) or, in wide programs, of 64 bits (f64, i64, u64; everything else widened).  The eight registers
-// hold one value; the operands a stage reads besides lie in memory as lanes of the same width.
-// Stages are compiled once per instruction set and found by the tables here: all constant, any thread.
+// f32) or, in wide programs, of 64 bits (f64, i64, u64; everything else widened).  The eight
+// registers hold one value; the operands a stage reads besides lie in memory as lanes of the same
+// width. Stages are compiled once per instruction set and found by the tables here: all constant,
+// any thread.
 #pragma once
 #include <fornax/dtype.h>
 
@@ -16,8 +17,8 @@
 
 namespace fornax::flex {
 
-// Memory as a stage sees it: vector k of the block at element i starts at base + i * advance + k * step.
-// A spill slot does not advance, and a constant is a single vector that does not step either.
+// Memory as a stage sees it: vector k of the block at element i starts at base + i * advance + k *
+// step. A spill slot does not advance, and a constant is a single vector that does not step either.
 struct Operand {
   char* base = nullptr;
   int64_t advance = 0;
@@ -38,15 +39,16 @@ struct Context {
   int64_t end;  // elements, a multiple of the block
 };
 
-// The dtype of the lanes that hold values of `dtype` in a wide or narrow program.  Requires: not both
-// 8 bytes and narrow.
+// The dtype of the lanes that hold values of `dtype` in a wide or narrow program.  Requires: not
+// both 8 bytes and narrow.
 constexpr DType lane_of(DType dtype, bool wide) {
   if (is_floating(dtype)) return wide ? DType::f64 : DType::f32;
   if (is_signed(dtype) || is_boolean(dtype)) return wide ? DType::i64 : DType::i32;
   return wide ? DType::u64 : DType::u32;
 }
 
-// Loops over whole contiguous arrays, for values too few to pay for a pipeline (backend.h, SmallKernel).
+// Loops over whole contiguous arrays, for values too few to pay for a pipeline (backend.h,
+// SmallKernel).
 using SmallLoop = void (*)(int64_t count, void* result, const void* const* operands,
                            const bool* single);
 
@@ -56,7 +58,8 @@ struct OpStages {
   SmallLoop small = nullptr;   // for the dtype that is the lane itself
   double cost = 0;             // nanoseconds per element, roughly
 };
-// What `op` is in lanes of `lane`, its operands' lane (that of b and c for where); empty where refused.
+// What `op` is in lanes of `lane`, its operands' lane (that of b and c for where); empty where
+// refused.
 const OpStages& op_stages(DType lane, Op op);
 
 // Stages that bring values in and out of registers.
@@ -70,8 +73,9 @@ enum class Move : uint8_t {
   loop,      // last: to the next block, or out
 };
 AnyStage move_stage(Move move, bool wide, DType dtype);
-// Brings lanes of `lane` to numbers of `to` by the rules of graph/evaluate.h: as a cast, and to round
-// or wrap what an op left.  x and y of the instruction are lane and to.  Null where nothing changes.
+// Brings lanes of `lane` to numbers of `to` by the rules of graph/evaluate.h: as a cast, and to
+// round or wrap what an op left.  x and y of the instruction are lane and to.  Null where nothing
+// changes.
 AnyStage cast_stage(DType lane, DType to);
 
 // Writes one vector whose lanes all hold `number`, a number of `dtype`.

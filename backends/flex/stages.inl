@@ -1,5 +1,6 @@
-// How a stage is written: its signature, eight registers at a time, and the table that FORNAX_LANE's
-// ops make.  Included once per instruction set, by the stages_*.cpp through hwy/foreach_target.h.
+// How a stage is written: its signature, eight registers at a time, and the table that
+// FORNAX_LANE's ops make.  Included once per instruction set, by the stages_*.cpp through
+// hwy/foreach_target.h.
 #if defined(FORNAX_FLEX_STAGES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef FORNAX_FLEX_STAGES_INL
 #undef FORNAX_FLEX_STAGES_INL
@@ -18,8 +19,9 @@
 #define FORNAX_TAIL  // g++ makes the sibling call by itself from -O2 on
 #endif
 #define FORNAX_REGISTERS Reg a, Reg b, Reg c, Reg d, Reg e, Reg f, Reg g, Reg h
-#define FORNAX_NEXT \
-  FORNAX_TAIL return reinterpret_cast<Stage>(pc[1].stage)(pc + 1, context, i, a, b, c, d, e, f, g, h)
+#define FORNAX_NEXT                                                                                \
+  FORNAX_TAIL return reinterpret_cast<Stage>(pc[1].stage)(pc + 1, context, i, a, b, c, d, e, f, g, \
+                                                          h)
 // DO(register, its number), eight times.
 #define FORNAX_EACH(DO) DO(a, 0) DO(b, 1) DO(c, 2) DO(d, 3) DO(e, 4) DO(f, 5) DO(g, 6) DO(h, 7)
 
@@ -124,9 +126,9 @@ void stage3(const Instruction* pc, const Context* context, int64_t i, FORNAX_REG
   const char* p = yes.base + i * yes.advance;
   const char* q = no.base + i * no.advance;
   const int64_t p_step = yes.step, q_step = no.step;
-#define FORNAX_DO(r, k)                                                       \
-  r = to_register(F::apply(ask_register<T>(r), load_lanes<T>(p + k * p_step), \
-                           load_lanes<T>(q + k * q_step)));
+#define FORNAX_DO(r, k) \
+  r = to_register(      \
+      F::apply(ask_register<T>(r), load_lanes<T>(p + k * p_step), load_lanes<T>(q + k * q_step)));
   FORNAX_EACH(FORNAX_DO)
 #undef FORNAX_DO
   FORNAX_NEXT;

@@ -1,11 +1,12 @@
 // Stages that load, store, cast, round and loop.
 //
-// Casts whose rounding takes care go through graph/evaluate.h, which defines them, element by element;
-// a wide lane and its Word are the same bits.  The others have vector forms here.
+// Casts whose rounding takes care go through graph/evaluate.h, which defines them, element by
+// element; a wide lane and its Word are the same bits.  The others have vector forms here.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/flex/stages_move.cpp"
 #include "backends/flex/targets.h"
-#include <hwy/foreach_target.h>
+
+#include <hwy/foreach_target.h>  // after targets.h, which chooses them
 
 #include "backends/flex/stages.inl"
 #include "base/error.h"
@@ -39,19 +40,20 @@ HWY_INLINE T narrowed_element(L x) {
 }
 
 template <class T, class L>
-inline constexpr bool kPromotes =
-    (std::is_same_v<L, int32_t> && std::is_integral_v<T> && sizeof(T) < 4) ||
-    (sizeof(L) == 8 && sizeof(T) == 4 && std::is_floating_point_v<T> == std::is_floating_point_v<L>);
+inline constexpr bool kPromotes = (std::is_same_v<L, int32_t> && std::is_integral_v<T> &&
+                                   sizeof(T) < 4) ||
+                                  (sizeof(L) == 8 && sizeof(T) == 4 &&
+                                   std::is_floating_point_v<T> == std::is_floating_point_v<L>);
 // Highway's fallback target saturates where this must give infinity.
 template <class T, class L>
 inline constexpr bool kDemotes =
-    HWY_TARGET != HWY_SCALAR && std::is_same_v<T, float> && std::is_same_v<L, double>;
+    HWY_TARGET != HWY_SCALAR&& std::is_same_v<T, float>&& std::is_same_v<L, double>;
 // A half in hardware: not in the fallback target.
 template <class T, class L>
 inline constexpr bool kHalf =
-    HWY_TARGET != HWY_SCALAR && std::is_same_v<T, Float16> && std::is_same_v<L, float>;
+    HWY_TARGET != HWY_SCALAR&& std::is_same_v<T, Float16>&& std::is_same_v<L, float>;
 template <class T, class L>
-inline constexpr bool kBrain = std::is_same_v<T, BFloat16> && std::is_same_v<L, float>;
+inline constexpr bool kBrain = std::is_same_v<T, BFloat16>&& std::is_same_v<L, float>;
 
 template <class T, class L>
 HWY_INLINE Reg load_vector(const T* p) {
@@ -62,7 +64,8 @@ HWY_INLINE Reg load_vector(const T* p) {
     return to_register(Num<L>(hn::PromoteTo(d, hn::LoadU(hn::Rebind<T, Tag<L>>(), p))));
   } else if constexpr (kHalf<T, L>) {
     const auto* half = reinterpret_cast<const hwy::float16_t*>(p);
-    return to_register(Num<L>(hn::PromoteTo(d, hn::LoadU(hn::Rebind<hwy::float16_t, Tag<L>>(), half))));
+    return to_register(
+        Num<L>(hn::PromoteTo(d, hn::LoadU(hn::Rebind<hwy::float16_t, Tag<L>>(), half))));
   } else if constexpr (kBrain<T, L>) {
     const hn::Rebind<uint16_t, Tag<L>> half;
     const auto bits = hn::LoadU(half, reinterpret_cast<const uint16_t*>(p));
@@ -98,7 +101,8 @@ HWY_INLINE void store_vector(Reg r, T* p) {
   } else if constexpr (kBrain<T, L>) {
     const hn::Rebind<uint16_t, Tag<L>> d;
     const auto bits = hn::ShiftRight<16>(hn::BitCast(Tag<uint32_t>(), round_to_brain(x).v));
-    hn::StoreU(hn::DemoteTo(d, hn::BitCast(Tag<int32_t>(), bits)), d, reinterpret_cast<uint16_t*>(p));
+    hn::StoreU(hn::DemoteTo(d, hn::BitCast(Tag<int32_t>(), bits)), d,
+               reinterpret_cast<uint16_t*>(p));
   } else {
     alignas(kMaxVector) L lanes[kMaxVector / sizeof(L)];
     hn::Store(x.v, Tag<L>(), lanes);
@@ -108,8 +112,8 @@ HWY_INLINE void store_vector(Reg r, T* p) {
 
 // Conversions without a vector form, which stages do in a loop.
 template <class T, class L>
-inline constexpr bool kByElement = !(std::is_same_v<T, L> || kPromotes<T, L> || kDemotes<T, L> ||
-                                     kHalf<T, L> || kBrain<T, L>);
+inline constexpr bool kByElement =
+    !(std::is_same_v<T, L> || kPromotes<T, L> || kDemotes<T, L> || kHalf<T, L> || kBrain<T, L>);
 
 template <class T, class L>
 void stage_load(const Instruction* pc, const Context* context, int64_t i, FORNAX_REGISTERS) {
@@ -223,7 +227,9 @@ struct WrapUnsigned {
   }
 };
 struct RoundBrain {
-  static HWY_INLINE Reg apply(Reg r) { return to_register(round_to_brain(from_register<float>(r))); }
+  static HWY_INLINE Reg apply(Reg r) {
+    return to_register(round_to_brain(from_register<float>(r)));
+  }
 };
 #if HWY_TARGET != HWY_SCALAR
 struct RoundHalf {
@@ -268,7 +274,8 @@ struct FloatTo {
     const Num<float> clamped = select(number < low, low, number);
     // float(max) of int32_t is one too many, so that one is put in afterwards.
     const Ask<float> above = number >= high;
-    const Num<int32_t> whole(hn::ConvertTo(Tag<int32_t>(), select(above, Num<float>(0), clamped).v));
+    const Num<int32_t> whole(
+        hn::ConvertTo(Tag<int32_t>(), select(above, Num<float>(0), clamped).v));
     const Ask<int32_t> mask(hn::RebindMask(Tag<int32_t>(), above.m));
     return to_register(select(mask, splat(int32_t(Limits::max())), whole));
   }
@@ -298,17 +305,17 @@ void stage_convert(const Instruction* pc, const Context* context, int64_t i, FOR
 template <class Body>
 AnyStage with_types(bool wide, DType dtype, Body body) {
   switch (dtype) {
-#define FORNAX_DTYPE(name, type, kind, ...)                                                       \
-  case DType::name: {                                                                             \
-    using Narrow = std::conditional_t<                                                            \
-        Kind::kind == Kind::floating, float,                                                      \
-        std::conditional_t<Kind::kind == Kind::unsigned_integer, uint32_t, int32_t>>;             \
-    using Wide = std::conditional_t<                                                              \
-        Kind::kind == Kind::floating, double,                                                     \
-        std::conditional_t<Kind::kind == Kind::unsigned_integer, uint64_t, int64_t>>;             \
-    if (wide) return body(type(), Wide());                                                        \
-    if constexpr (sizeof(type) <= 4) return body(type(), Narrow());                               \
-    break;                                                                                        \
+#define FORNAX_DTYPE(name, type, kind, ...)                                           \
+  case DType::name: {                                                                 \
+    using Narrow = std::conditional_t<                                                \
+        Kind::kind == Kind::floating, float,                                          \
+        std::conditional_t<Kind::kind == Kind::unsigned_integer, uint32_t, int32_t>>; \
+    using Wide = std::conditional_t<                                                  \
+        Kind::kind == Kind::floating, double,                                         \
+        std::conditional_t<Kind::kind == Kind::unsigned_integer, uint64_t, int64_t>>; \
+    if (wide) return body(type(), Wide());                                            \
+    if constexpr (sizeof(type) <= 4) return body(type(), Narrow());                   \
+    break;                                                                            \
   }
 #include <fornax/dtypes.def>
   }
@@ -327,44 +334,66 @@ AnyStage find_store(bool wide, DType dtype) {
 }
 AnyStage find_move(Move move, bool wide, DType dtype) {
   switch (move) {
-    case Move::load: return find_load(wide, dtype);
-    case Move::store: return find_store(wide, dtype);
+    case Move::load:
+      return find_load(wide, dtype);
+    case Move::store:
+      return find_store(wide, dtype);
     case Move::stream:
       if (size_of(dtype) != (wide ? 8 : 4)) return nullptr;
       return wide ? AnyStage(stage_stream<int64_t>) : AnyStage(stage_stream<int32_t>);
-    case Move::lanes: return wide ? AnyStage(stage_lanes<int64_t>) : AnyStage(stage_lanes<int32_t>);
-    case Move::spill: return wide ? AnyStage(stage_spill<int64_t>) : AnyStage(stage_spill<int32_t>);
-    case Move::prefetch: return AnyStage(stage_prefetch);
-    case Move::loop: return wide ? AnyStage(stage_loop<int64_t>) : AnyStage(stage_loop<int32_t>);
+    case Move::lanes:
+      return wide ? AnyStage(stage_lanes<int64_t>) : AnyStage(stage_lanes<int32_t>);
+    case Move::spill:
+      return wide ? AnyStage(stage_spill<int64_t>) : AnyStage(stage_spill<int32_t>);
+    case Move::prefetch:
+      return AnyStage(stage_prefetch);
+    case Move::loop:
+      return wide ? AnyStage(stage_loop<int64_t>) : AnyStage(stage_loop<int32_t>);
   }
   return nullptr;
 }
 
 AnyStage change_of_float(DType to) {
   switch (to) {
-    case DType::f32: return nullptr;
-    case DType::bf16: return AnyStage(stage_change<RoundBrain>);
+    case DType::f32:
+      return nullptr;
+    case DType::bf16:
+      return AnyStage(stage_change<RoundBrain>);
 #if HWY_TARGET != HWY_SCALAR
-    case DType::f16: return AnyStage(stage_change<RoundHalf>);
+    case DType::f16:
+      return AnyStage(stage_change<RoundHalf>);
 #endif
-    case DType::bool_: return AnyStage(stage_change<ToBool<float>>);
-    case DType::i8: return AnyStage(stage_change<FloatTo<int8_t>>);
-    case DType::i16: return AnyStage(stage_change<FloatTo<int16_t>>);
-    case DType::i32: return AnyStage(stage_change<FloatTo<int32_t>>);
-    case DType::u8: return AnyStage(stage_change<FloatTo<uint8_t>>);
-    case DType::u16: return AnyStage(stage_change<FloatTo<uint16_t>>);
-    default: return AnyStage(stage_convert<float>);
+    case DType::bool_:
+      return AnyStage(stage_change<ToBool<float>>);
+    case DType::i8:
+      return AnyStage(stage_change<FloatTo<int8_t>>);
+    case DType::i16:
+      return AnyStage(stage_change<FloatTo<int16_t>>);
+    case DType::i32:
+      return AnyStage(stage_change<FloatTo<int32_t>>);
+    case DType::u8:
+      return AnyStage(stage_change<FloatTo<uint8_t>>);
+    case DType::u16:
+      return AnyStage(stage_change<FloatTo<uint16_t>>);
+    default:
+      return AnyStage(stage_convert<float>);
   }
 }
 AnyStage change_of_integer(DType lane, DType to) {
   switch (to) {
-    case DType::bool_: return AnyStage(stage_change<ToBool<int32_t>>);
-    case DType::i8: return AnyStage(stage_change<WrapSigned<8>>);
-    case DType::i16: return AnyStage(stage_change<WrapSigned<16>>);
-    case DType::u8: return AnyStage(stage_change<WrapUnsigned<8>>);
-    case DType::u16: return AnyStage(stage_change<WrapUnsigned<16>>);
+    case DType::bool_:
+      return AnyStage(stage_change<ToBool<int32_t>>);
+    case DType::i8:
+      return AnyStage(stage_change<WrapSigned<8>>);
+    case DType::i16:
+      return AnyStage(stage_change<WrapSigned<16>>);
+    case DType::u8:
+      return AnyStage(stage_change<WrapUnsigned<8>>);
+    case DType::u16:
+      return AnyStage(stage_change<WrapUnsigned<16>>);
     case DType::i32:
-    case DType::u32: return nullptr;
+    case DType::u32:
+      return nullptr;
     case DType::f32:
       return lane == DType::i32 ? AnyStage(stage_change<SignedToFloat>)
                                 : AnyStage(stage_change<UnsignedToFloat>);
@@ -434,13 +463,26 @@ const OpStages* stages_u64();
 const OpStages& op_stages(DType lane, Op op) {
   const OpStages* table = nullptr;
   switch (lane) {
-    case DType::f32: table = stages_f32(); break;
-    case DType::f64: table = stages_f64(); break;
-    case DType::i32: table = stages_i32(); break;
-    case DType::i64: table = stages_i64(); break;
-    case DType::u32: table = stages_u32(); break;
-    case DType::u64: table = stages_u64(); break;
-    default: fail(ErrorKind::internal, "flex: {} is no lane", name_of(lane));
+    case DType::f32:
+      table = stages_f32();
+      break;
+    case DType::f64:
+      table = stages_f64();
+      break;
+    case DType::i32:
+      table = stages_i32();
+      break;
+    case DType::i64:
+      table = stages_i64();
+      break;
+    case DType::u32:
+      table = stages_u32();
+      break;
+    case DType::u64:
+      table = stages_u64();
+      break;
+    default:
+      fail(ErrorKind::internal, "flex: {} is no lane", name_of(lane));
   }
   return table[size_t(op)];
 }

@@ -2,7 +2,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/flex/stages_u32.cpp"
 #include "backends/flex/targets.h"
-#include <hwy/foreach_target.h>
+
+#include <hwy/foreach_target.h>  // after targets.h, which chooses them
 
 #undef FORNAX_LANE
 #undef FORNAX_TABLE

@@ -1,5 +1,5 @@
-// Tensors whose dense axis is not the last, copied to row-major order: element by element they would
-// touch a cache line each.  Constant once made, any thread.
+// Tensors whose dense axis is not the last, copied to row-major order: element by element they
+// would touch a cache line each.  Constant once made, any thread.
 #pragma once
 #include "backend/backend.h"
 

@@ -33,9 +33,7 @@ void release(Buffer* buffer) {
 }
 
 // An allocator may promise more than the machine has and break the promise at the first write.
-size_t machine_bytes() {
-  return size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
-}
+size_t machine_bytes() { return size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE)); }
 
 struct PreparedGroup : Prepared {
   Group group;

@@ -37,11 +37,16 @@ int64_t checked_index(const Work& work, size_t i, const Type& indexed, int axis)
 template <class N>
 N combined(ScatterMode mode, N old, N value) {
   switch (mode) {
-    case ScatterMode::assign: return value;
-    case ScatterMode::add: return old + value;
-    case ScatterMode::multiply: return old * value;
-    case ScatterMode::minimum: return numbers::minimum(old, value);
-    case ScatterMode::maximum: return numbers::maximum(old, value);
+    case ScatterMode::assign:
+      return value;
+    case ScatterMode::add:
+      return old + value;
+    case ScatterMode::multiply:
+      return old * value;
+    case ScatterMode::minimum:
+      return numbers::minimum(old, value);
+    case ScatterMode::maximum:
+      return numbers::maximum(old, value);
   }
   fail(ErrorKind::internal, "scatter: mode {} is none", int(mode));
 }
@@ -72,8 +77,7 @@ void value_leaf(const Work& work, Value&) {
 }
 
 void value_full(const Work& work, Value& result) {
-  std::fill(result.words.begin(), result.words.end(),
-            word_of(result.type.dtype, work.step.scalar));
+  std::fill(result.words.begin(), result.words.end(), word_of(result.type.dtype, work.step.scalar));
 }
 
 void value_arange(const Work& work, Value& result) {

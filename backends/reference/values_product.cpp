@@ -130,8 +130,8 @@ void value_pool_argmax(const Work& work, Value& result) {
           const int64_t h = place(w, 0, p[2], kh), v = place(w, 1, p[3], kw);
           if (!within(h, shape[2]) || !within(v, shape[3])) continue;
           const N element = as<N>(x.words[at(shape, p[0], p[1], h, v)]);
-          const bool beats = !numbers::is_nan(largest) &&
-                             (numbers::is_nan(element) || element > largest);
+          const bool beats =
+              !numbers::is_nan(largest) && (numbers::is_nan(element) || element > largest);
           if (best >= 0 && !beats) continue;
           best = h * shape[3] + v;
           largest = element;

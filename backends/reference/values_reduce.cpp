@@ -96,12 +96,11 @@ void value_sum(const Work& work, Value& result) {
 }
 
 void value_prod(const Work& work, Value& result) {
-  reduce(work, result, counted(work.input(0).type.dtype),
-         []<class N>(std::span<const N> elements) {
-           N product(1);
-           for (N element : elements) product = product * element;
-           return product;
-         });
+  reduce(work, result, counted(work.input(0).type.dtype), []<class N>(std::span<const N> elements) {
+    N product(1);
+    for (N element : elements) product = product * element;
+    return product;
+  });
 }
 
 void value_max(const Work& work, Value& result) {

@@ -9,7 +9,7 @@ peers=(torch jax burn candle)
 
 usage() {
     echo "usage: install.sh [--only torch|jax|burn|candle]"
-    echo "Everything takes about 10 GB of disk, 6 GB of it for torch, and half an hour on two cores, mostly for burn."
+    echo "Everything takes about 6 GB of disk, 4 GB of it for torch, and half an hour on two cores, mostly for burn."
 }
 
 while (($#)); do
@@ -58,10 +58,10 @@ install_python() {
 
 build_rust() {
     echo "peers: building $1"
-    (cd "$here/$1" && CARGO_TARGET_DIR=$out/target cargo build --release --quiet)
+    (cd "$here/$1" && CARGO_TARGET_DIR=$out/target cargo build --release)
 }
 
-# torch reads and writes numpy arrays, so it too wants the common set.
+# torch warns when numpy is absent, so it too gets the common set.
 if wanted torch || wanted jax; then install_python requirements.txt; fi
 if wanted torch; then
     echo "peers: torch brings CUDA libraries, a download of some 2 GB"

@@ -10,7 +10,7 @@ namespace fornax {
 
 class Axes {
  public:
-  Axes() = default;  // all of them
+  Axes() = default;                                                     // all of them
   Axes(std::integral auto axis) : list_{int64_t(axis)}, all_(false) {}  // NOLINT: implicit
   Axes(std::initializer_list<int64_t> axes) : list_(axes), all_(axes.size() == 0) {}
   explicit Axes(std::span<const int64_t> axes) : list_(axes), all_(false) {}

@@ -24,7 +24,7 @@ struct MemoryReport {
   size_t reserved = 0;  // bytes held from the system, free blocks included
   size_t peak = 0;      // the largest in_use so far
   struct Share {
-    std::string op;     // which op's results
+    std::string op;  // which op's results
     size_t bytes = 0;
   };
   std::vector<Share> by_op;  // largest first
@@ -46,10 +46,10 @@ class Device {
   // Error(device): that names no device here.
   Device();
   // "cpu", "cpu:0", "reference".  Error(device): no such device; lists those that exist.
-  Device(std::string_view name);  // NOLINT: implicit on purpose
+  Device(std::string_view name);                                // NOLINT: implicit on purpose
   Device(const char* name) : Device(std::string_view(name)) {}  // NOLINT
 
-  std::string name() const;      // "cpu:0"
+  std::string name() const;  // "cpu:0"
   // The active stack and the hardware: "autodiff<fused<flex>> on AMD EPYC, avx2, 2 threads".
   std::string describe() const;
   // Same physical device.
@@ -57,9 +57,9 @@ class Device {
 
   // The same device with a mark.  Modules made on an autodiff device track their parameters.
   Device autodiff(Checkpointing checkpointing = Checkpointing::none) const;
-  Device inner() const;   // without autodiff
-  Device eager() const;   // runs each op as it is written
-  Device fused() const;   // records and fuses, the default
+  Device inner() const;  // without autodiff
+  Device eager() const;  // runs each op as it is written
+  Device fused() const;  // records and fuses, the default
   bool is_autodiff() const { return autodiff_; }
   bool is_eager() const { return eager_; }
   Checkpointing checkpointing() const { return checkpointing_; }

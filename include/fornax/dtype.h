@@ -9,15 +9,13 @@ namespace fornax {
 
 // A float stored in fewer bits.  Converting from float rounds to nearest, ties to even; converting
 // to float is exact.  Out-of-range values become infinity, or NaN for e4m3, which has no infinity.
-#define FORNAX_SMALL_FLOAT(name, storage)            \
-  struct name {                                      \
-    storage bits = 0;                                \
-    name() = default;                                \
-    explicit name(float value);                      \
-    explicit operator float() const;                 \
-    bool operator==(const name& other) const {       \
-      return float(*this) == float(other);           \
-    }                                                \
+#define FORNAX_SMALL_FLOAT(name, storage)                                             \
+  struct name {                                                                       \
+    storage bits = 0;                                                                 \
+    name() = default;                                                                 \
+    explicit name(float value);                                                       \
+    explicit operator float() const;                                                  \
+    bool operator==(const name& other) const { return float(*this) == float(other); } \
   };
 FORNAX_SMALL_FLOAT(Float16, uint16_t)
 FORNAX_SMALL_FLOAT(BFloat16, uint16_t)
@@ -64,10 +62,10 @@ bool parse_dtype(std::string_view name, DType& out);
 // DType of a C++ type: dtype_of<float> == DType::f32.
 template <class T>
 struct DTypeOf;
-#define FORNAX_DTYPE(name, type, ...)            \
-  template <>                                    \
-  struct DTypeOf<type> {                         \
-    static constexpr DType value = DType::name;  \
+#define FORNAX_DTYPE(name, type, ...)           \
+  template <>                                   \
+  struct DTypeOf<type> {                        \
+    static constexpr DType value = DType::name; \
   };
 #include <fornax/dtypes.def>
 template <class T>

@@ -15,8 +15,8 @@ template <class Result, class... Args>
 class FunctionRef<Result(Args...)> {
  public:
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-  FunctionRef(F&& function)  // NOLINT: implicit on purpose
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
+      FunctionRef(F&& function)  // NOLINT: implicit on purpose
       : object_(const_cast<void*>(static_cast<const void*>(&function))),
         call_([](void* object, Args... args) -> Result {
           return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);
@@ -36,8 +36,8 @@ class Function<Result(Args...)> {
  public:
   Function() = default;
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, Function>)
-  Function(F function)  // NOLINT: implicit on purpose
+  requires(!std::is_same_v<std::remove_cvref_t<F>, Function>)
+      Function(F function)  // NOLINT: implicit on purpose
       : object_(new F(std::move(function))),
         call_([](void* object, Args... args) -> Result {
           return (*static_cast<F*>(object))(std::forward<Args>(args)...);
@@ -45,10 +45,14 @@ class Function<Result(Args...)> {
         copy_([](const void* object) -> void* { return new F(*static_cast<const F*>(object)); }),
         drop_([](void* object) { delete static_cast<F*>(object); }) {}
   Function(const Function& other)
-      : object_(other.object_ ? other.copy_(other.object_) : nullptr), call_(other.call_),
-        copy_(other.copy_), drop_(other.drop_) {}
+      : object_(other.object_ ? other.copy_(other.object_) : nullptr),
+        call_(other.call_),
+        copy_(other.copy_),
+        drop_(other.drop_) {}
   Function(Function&& other) noexcept
-      : object_(std::exchange(other.object_, nullptr)), call_(other.call_), copy_(other.copy_),
+      : object_(std::exchange(other.object_, nullptr)),
+        call_(other.call_),
+        copy_(other.copy_),
         drop_(other.drop_) {}
   Function& operator=(Function other) noexcept {
     std::swap(object_, other.object_);

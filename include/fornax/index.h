@@ -6,7 +6,8 @@
 //   x(ellipsis, 0)          as many whole axes as are missing
 //   x(new_axis)             an axis of size 1
 //   x(positions)            integer tensor: picks along the axis; several broadcast together
-//   x(mask)                 bool tensor: the elements where it is true (waits for the mask's values)
+//   x(mask)                 bool tensor: the elements where it is true (waits for the mask's
+//   values)
 #pragma once
 #include <fornax/error.h>
 
@@ -45,14 +46,14 @@ class Index {
       : kind_(Kind::slice), site_(site), slice_(slice) {}
   Index(Ellipsis, Site site = Site::here()) : kind_(Kind::ellipsis), site_(site) {}  // NOLINT
   Index(NewAxis, Site site = Site::here()) : kind_(Kind::new_axis), site_(site) {}   // NOLINT
-  Index(const Tensor& tensor, Site site = Site::here())  // NOLINT
+  Index(const Tensor& tensor, Site site = Site::here())                              // NOLINT
       : kind_(Kind::tensor), site_(site), tensor_(&tensor) {}
 
   Kind kind() const { return kind_; }
   Site site() const { return site_; }
-  int64_t position() const { return *slice_.start; }    // Requires: position
-  const Slice& range() const { return slice_; }         // Requires: slice
-  const Tensor& tensor() const { return *tensor_; }     // Requires: tensor; lives during the call
+  int64_t position() const { return *slice_.start; }  // Requires: position
+  const Slice& range() const { return slice_; }       // Requires: slice
+  const Tensor& tensor() const { return *tensor_; }   // Requires: tensor; lives during the call
 
  private:
   Kind kind_ = Kind::absent;

@@ -1,6 +1,6 @@
-// Functions on tensors beside the methods of Tensor: creation, joining, activations, softmax family,
-// norms, losses, convolutions and pools.  All are composed from the primitives of ops.def and
-// differentiable where that makes sense.  Shapes in comments: n batch, c channels, h w picture.
+// Functions on tensors beside the methods of Tensor: creation, joining, activations, softmax
+// family, norms, losses, convolutions and pools.  All are composed from the primitives of ops.def
+// and differentiable where that makes sense.  Shapes in comments: n batch, c channels, h w picture.
 #pragma once
 #include <fornax/tensor.h>
 
@@ -17,8 +17,8 @@ struct Options {
 class Nested {
  public:
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Nested(T number) : number_(number) {}  // NOLINT: implicit on purpose
+  requires std::is_arithmetic_v<T> Nested(T number)
+      : number_(number) {}  // NOLINT: implicit on purpose
   Nested(std::initializer_list<Nested> items) : items_(items), leaf_(false) {}
 
   bool is_number() const { return leaf_; }
@@ -95,8 +95,8 @@ Tensor relu6(const Operand& x);
 Tensor leaky_relu(const Operand& x, double slope = 0.01);
 Tensor elu(const Operand& x, double alpha = 1);
 Tensor selu(const Operand& x);
-Tensor gelu(const Operand& x);              // exact, by erf
-Tensor gelu_tanh(const Operand& x);         // the tanh approximation
+Tensor gelu(const Operand& x);       // exact, by erf
+Tensor gelu_tanh(const Operand& x);  // the tanh approximation
 Tensor silu(const Operand& x);
 Tensor mish(const Operand& x);
 Tensor softplus(const Operand& x, double beta = 1);
@@ -132,7 +132,7 @@ Tensor normalize(const Tensor& x, double p = 2, int64_t axis = 1, double epsilon
 
 struct ConvOptions {
   Pair stride = 1;
-  Pair padding = 0;           // on both sides
+  Pair padding = 0;  // on both sides
   Pair dilation = 1;
   int64_t groups = 1;
   Pair padding_after = {-1, -1};  // where it differs from `padding`; -1: the same
@@ -154,9 +154,9 @@ Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bia
                         ConvTransposeOptions o = {}, Site site = Site::here());
 
 struct PoolOptions {
-  Pair stride = 0;              // 0: the kernel's size
+  Pair stride = 0;  // 0: the kernel's size
   Pair padding = 0;
-  Pair dilation = 1;            // max pools
+  Pair dilation = 1;  // max pools
   bool ceil_mode = false;
   bool count_include_pad = true;  // average pools
   int64_t divisor = 0;            // average pools: 0 for the window's size
@@ -184,7 +184,8 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, CrossEnt
 struct LossOptions {
   Reduction reduction = Reduction::mean;
 };
-Tensor mse_loss(const Tensor& x, const Tensor& target, LossOptions o = {}, Site site = Site::here());
+Tensor mse_loss(const Tensor& x, const Tensor& target, LossOptions o = {},
+                Site site = Site::here());
 Tensor l1_loss(const Tensor& x, const Tensor& target, LossOptions o = {}, Site site = Site::here());
 Tensor huber_loss(const Tensor& x, const Tensor& target, double delta = 1, LossOptions o = {},
                   Site site = Site::here());
@@ -196,7 +197,8 @@ Tensor kl_div(const Tensor& log_x, const Tensor& target, LossOptions o = {},
 // ── Statistics ───────────────────────────────────────────────────────────────────────────────────
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t axis = 1, double epsilon = 1e-8,
                          Site site = Site::here());
-Tensor covariance(const Tensor& x, int64_t correction = 1, Site site = Site::here());  // rows: variables
+Tensor covariance(const Tensor& x, int64_t correction = 1,
+                  Site site = Site::here());                                  // rows: variables
 Tensor median(const Tensor& x, int64_t axis = -1, Site site = Site::here());  // the lower one
 
 }  // namespace fornax

@@ -11,11 +11,13 @@ class Scalar {
 
   Scalar() : Scalar(0) {}
   Scalar(std::same_as<bool> auto value) : integer_(value), kind_(Kind::boolean) {}  // NOLINT
-  Scalar(std::signed_integral auto value) : integer_(int64_t(value)), kind_(Kind::integer) {}  // NOLINT
-  Scalar(std::unsigned_integral auto value)  // NOLINT: implicit on purpose
-    requires(!std::same_as<decltype(value), bool>)
+  Scalar(std::signed_integral auto value)
+      : integer_(int64_t(value)), kind_(Kind::integer) {}  // NOLINT
+  Scalar(std::unsigned_integral auto value)                // NOLINT: implicit on purpose
+      requires(!std::same_as<decltype(value), bool>)
       : integer_(int64_t(value)), kind_(Kind::unsigned_integer) {}
-  Scalar(std::floating_point auto value) : floating_(double(value)), kind_(Kind::floating) {}  // NOLINT
+  Scalar(std::floating_point auto value)
+      : floating_(double(value)), kind_(Kind::floating) {}  // NOLINT
 
   Kind kind() const { return kind_; }
   double as_double() const {

@@ -26,8 +26,8 @@ class Shape {
   // Product of the sizes.  Error(shape): the product overflows int64.
   int64_t element_count() const;
 
-  void push_back(int64_t size);              // Error(shape): rank is kMaxRank
-  void insert(int axis, int64_t size);       // before `axis`
+  void push_back(int64_t size);         // Error(shape): rank is kMaxRank
+  void insert(int axis, int64_t size);  // before `axis`
   void erase(int axis);
 
   const int64_t* begin() const { return sizes_; }
@@ -47,7 +47,6 @@ class Shape {
 };
 
 std::string text_of(const Shape& shape);  // "[2,3]"
-
 
 // One window position per axis pair of an operation on pictures: one number for both axes, or two.
 struct Pair {

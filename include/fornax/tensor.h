@@ -1,10 +1,10 @@
 // Tensor: an 8-byte handle to a value that is recorded, or computed and in memory on a device.
 //
-// Handles have value semantics: a copy is the same immutable value, an assignment rebinds the handle,
-// and no op changes what another handle sees.  Ops record and return at once; reading a value, sync
-// and memory pressure run what was recorded.  Wrong shapes, dtypes and devices are errors at the call.
-// Different handles may be used from different threads; one handle may not be assigned while it is
-// read elsewhere.
+// Handles have value semantics: a copy is the same immutable value, an assignment rebinds the
+// handle, and no op changes what another handle sees.  Ops record and return at once; reading a
+// value, sync and memory pressure run what was recorded.  Wrong shapes, dtypes and devices are
+// errors at the call. Different handles may be used from different threads; one handle may not be
+// assigned while it is read elsewhere.
 #pragma once
 #include <fornax/axes.h>
 #include <fornax/device.h>
@@ -97,8 +97,8 @@ class Tensor {
   Tensor transpose(int64_t a = -2, int64_t b = -1, Site site = Site::here()) const;
   Tensor permute(Axes axes, Site site = Site::here()) const;
   Tensor move_axis(int64_t from, int64_t to, Site site = Site::here()) const;
-  Tensor expand(Shape shape, Site site = Site::here()) const;      // -1 keeps a size
-  Tensor repeat(Shape counts, Site site = Site::here()) const;     // whole copies along each axis
+  Tensor expand(Shape shape, Site site = Site::here()) const;   // -1 keeps a size
+  Tensor repeat(Shape counts, Site site = Site::here()) const;  // whole copies along each axis
   Tensor flip(Axes axes, Site site = Site::here()) const;
   Tensor roll(int64_t shift, int64_t axis, Site site = Site::here()) const;
   Tensor narrow(int64_t axis, int64_t start, int64_t length, Site site = Site::here()) const;
@@ -112,7 +112,7 @@ class Tensor {
   Tensor unfold(int64_t axis, int64_t size, int64_t step, Site site = Site::here()) const;
   Tensor triu(int64_t diagonal = 0, Site site = Site::here()) const;
   Tensor tril(int64_t diagonal = 0, Site site = Site::here()) const;
-  Tensor diagonal(Site site = Site::here()) const;  // of the last two axes
+  Tensor diagonal(Site site = Site::here()) const;    // of the last two axes
   Tensor contiguous(Site site = Site::here()) const;  // never needed for correctness
 
   // ── Indexing (index.h): x(0), x(slice(1, 5), ellipsis, -1), x(mask), x(positions) ──────────────
@@ -170,10 +170,11 @@ class Tensor {
   Tensor to(Device device, Site site = Site::here()) const;  // differentiable
   // The same value, tracked: backward() leaves its gradient in grad().  Error(dtype): not floating.
   Tensor require_grad(Site site = Site::here()) const;
-  bool requires_grad() const;            // tracked, as a leaf or as a result of tracked values
+  bool requires_grad() const;  // tracked, as a leaf or as a result of tracked values
   Tensor detach(Site site = Site::here()) const;
-  // Accumulates gradients of this value, which must be a single number, into the leaves it came from.
-  // Error(value): not tracked, more than one element (seed it with `gradient`), or already spent.
+  // Accumulates gradients of this value, which must be a single number, into the leaves it came
+  // from. Error(value): not tracked, more than one element (seed it with `gradient`), or already
+  // spent.
   void backward(Site site = Site::here()) const;
   void backward(const Tensor& gradient, bool retain_graph, Site site = Site::here()) const;
   // What backward() left here; undefined before.  Leaves, and results after retain_grad().
@@ -196,10 +197,11 @@ static_assert(sizeof(Tensor) == 8);
 // number adopts the dtype of the tensor it meets (docs/semantics.md).  Lives during the call.
 class Operand {
  public:
-  Operand(const Tensor& tensor, Site site = Site::here()) : tensor_(&tensor), site_(site) {}  // NOLINT
+  Operand(const Tensor& tensor, Site site = Site::here())
+      : tensor_(&tensor), site_(site) {}  // NOLINT
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Operand(T number, Site site = Site::here()) : scalar_(number), site_(site) {}  // NOLINT
+  requires std::is_arithmetic_v<T> Operand(T number, Site site = Site::here())
+      : scalar_(number), site_(site) {}                                               // NOLINT
   Operand(Scalar number, Site site = Site::here()) : scalar_(number), site_(site) {}  // NOLINT
 
   bool is_number() const { return !tensor_; }

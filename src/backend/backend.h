@@ -14,9 +14,9 @@
 
 namespace fornax {
 
-// A fused group: pointwise steps only, or one step that moves data (the anchor) with pointwise steps
-// around it.  The graph's first steps are the inputs (leaf, or full for numbers), then the work.
-// Outputs are written row-major from offset 0 into buffers of their own.
+// A fused group: pointwise steps only, or one step that moves data (the anchor) with pointwise
+// steps around it.  The graph's first steps are the inputs (leaf, or full for numbers), then the
+// work. Outputs are written row-major from offset 0 into buffers of their own.
 //
 // Pointwise steps before the anchor have the shape `domain` (what the anchor reads), those after it
 // the anchor's result shape; inputs broadcast to the steps that read them.  Without an anchor all
@@ -24,10 +24,10 @@ namespace fornax {
 // anchor stands alone.
 struct Group {
   Graph graph;
-  int inputs = 0;                // how many of the first steps are inputs
-  int anchor = -1;               // number of the step that moves data, -1 where there is none
+  int inputs = 0;   // how many of the first steps are inputs
+  int anchor = -1;  // number of the step that moves data, -1 where there is none
   Shape domain;
-  std::vector<Layout> layouts;   // per input; offset 0 (the argument has it), strides 0 for full
+  std::vector<Layout> layouts;  // per input; offset 0 (the argument has it), strides 0 for full
 };
 
 // What a group is run on.  Inputs of op full come as a number, without a buffer.
@@ -60,7 +60,7 @@ using SmallKernel = bool (*)(Op op, DType dtype, int64_t count, void* result,
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string_view name() const = 0;                    // "flex"
+  virtual std::string_view name() const = 0;  // "flex"
   // The devices that exist here; where there are none, `absence` says why.
   virtual std::vector<BackendDevice> devices(std::string& absence) = 0;
 
@@ -71,8 +71,8 @@ class Backend {
   virtual void write(Buffer& to, size_t offset, const void* from, size_t bytes) = 0;
   virtual void read(void* to, const Buffer& from, size_t offset, size_t bytes) = 0;
 
-  // Error(internal): the group breaks the rules above.  A prepared group may run many times, also on
-  // several threads at once.
+  // Error(internal): the group breaks the rules above.  A prepared group may run many times, also
+  // on several threads at once.
   virtual std::unique_ptr<Prepared> prepare(int device, const Group& group) = 0;
   // One argument per input and per output, in order.  An output may be the buffer of an input that
   // is contiguous, has the output's type and is read by pointwise steps of a group without anchor.
@@ -80,7 +80,7 @@ class Backend {
   virtual void execute(const Prepared& prepared, std::span<const Argument> inputs,
                        std::span<const Argument> outputs) = 0;
   virtual void synchronize(int device) = 0;
-  virtual SmallKernel small_kernel() { return nullptr; }        // (optional)
+  virtual SmallKernel small_kernel() { return nullptr; }  // (optional)
 };
 
 }  // namespace fornax

@@ -9,8 +9,8 @@ namespace fornax {
 
 struct PhysicalDevice {
   Backend* backend;
-  int ordinal;              // the backend's own number of the device
-  std::string name;         // "cpu:0"
+  int ordinal;       // the backend's own number of the device
+  std::string name;  // "cpu:0"
   std::string description;
   SmallKernel small_kernel;
   // Random numbers: Philox key and the next unused counter (tensor/random.cpp).
@@ -26,7 +26,8 @@ PhysicalDevice& find_physical_device(int number);
 inline PhysicalDevice& physical_device(int number) {
   if (unsigned(number) < unsigned(kMostDevices)) {
     PhysicalDevice* known = known_devices[number].load(std::memory_order_acquire);
-    if (known) [[likely]] return *known;
+    if (known) [[likely]]
+      return *known;
   }
   return find_physical_device(number);
 }

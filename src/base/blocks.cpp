@@ -35,7 +35,8 @@ int class_of(size_t bytes) {
 }
 size_t size_of_class(int index) { return kSmallest << index; }
 
-// The common lists hold whole batches, so that a thread which only frees feeds one which only takes.
+// The common lists hold whole batches, so that a thread which only frees feeds one which only
+// takes.
 struct Common {
   std::mutex mutex;
   std::array<std::vector<Free*>, kClasses> batches;
@@ -73,7 +74,7 @@ void Local::refill(int index) {
   }
   if (!list) {
     const size_t bytes = size_of_class(index);
-    auto* memory = static_cast<char*>(::operator new(bytes * kBatch, std::align_val_t(64)));
+    auto* memory = static_cast<char*>(::operator new(bytes* kBatch, std::align_val_t(64)));
     for (int i = kBatch - 1; i >= 0; i--) {
       auto* block = reinterpret_cast<Free*>(memory + size_t(i) * bytes);
       block->next = list;
@@ -108,7 +109,8 @@ void* allocate_block(size_t bytes) {
   if (!kPooled || bytes > kLargestBlock) return ::operator new(bytes, std::align_val_t(64));
   const int index = class_of(bytes);
   Free*& list = local.head[size_t(index)];
-  if (!list) [[unlikely]] local.refill(index);
+  if (!list) [[unlikely]]
+    local.refill(index);
   local.count[size_t(index)]--;
   void* block = list;
   list = list->next;
@@ -124,7 +126,8 @@ void free_block(void* block, size_t bytes) {
   auto* free = static_cast<Free*>(block);
   free->next = local.head[size_t(index)];
   local.head[size_t(index)] = free;
-  if (++local.count[size_t(index)] >= 4 * kBatch || !local.alive) [[unlikely]] local.give(index);
+  if (++local.count[size_t(index)] >= 4 * kBatch || !local.alive) [[unlikely]]
+    local.give(index);
 }
 
 }  // namespace fornax

@@ -6,14 +6,22 @@ thread_local Call* Call::current_ = nullptr;
 
 std::string_view name_of(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::shape: return "shape";
-    case ErrorKind::dtype: return "dtype";
-    case ErrorKind::device: return "device";
-    case ErrorKind::index: return "index";
-    case ErrorKind::value: return "value";
-    case ErrorKind::io: return "io";
-    case ErrorKind::out_of_memory: return "out of memory";
-    case ErrorKind::internal: return "internal";
+    case ErrorKind::shape:
+      return "shape";
+    case ErrorKind::dtype:
+      return "dtype";
+    case ErrorKind::device:
+      return "device";
+    case ErrorKind::index:
+      return "index";
+    case ErrorKind::value:
+      return "value";
+    case ErrorKind::io:
+      return "io";
+    case ErrorKind::out_of_memory:
+      return "out of memory";
+    case ErrorKind::internal:
+      return "internal";
   }
   return "unknown";
 }

@@ -1,7 +1,7 @@
 // Throwing errors from inside the library, and the public call that is under way.
 //
-// Call marks the outermost public function on this thread: composed ops call other ops, and an error
-// in any of them names the op and the line that the user wrote.  Thread-local, no locks.
+// Call marks the outermost public function on this thread: composed ops call other ops, and an
+// error in any of them names the op and the line that the user wrote.  Thread-local, no locks.
 #pragma once
 #include <fmt/format.h>
 #include <fornax/error.h>
@@ -45,11 +45,12 @@ template <class... Args>
 }
 
 // For our own mistakes: an internal error, never an abort.
-#define FORNAX_CHECK(condition)                                                                 \
-  do {                                                                                          \
-    if (!(condition)) [[unlikely]]                                                              \
-      ::fornax::fail(::fornax::ErrorKind::internal, "internal: {} is false in {}:{}; please report it", \
-                     #condition, __FILE__, __LINE__);                                           \
+#define FORNAX_CHECK(condition)                                                                \
+  do {                                                                                         \
+    if (!(condition)) [[unlikely]]                                                             \
+      ::fornax::fail(::fornax::ErrorKind::internal,                                            \
+                     "internal: {} is false in {}:{}; please report it", #condition, __FILE__, \
+                     __LINE__);                                                                \
   } while (false)
 
 }  // namespace fornax

@@ -1,5 +1,5 @@
-// Few: a growing array whose first elements lie in the object, for lists that are nearly always that
-// short.  Elements are contiguous.  Not copied, not moved.
+// Few: a growing array whose first elements lie in the object, for lists that are nearly always
+// that short.  Elements are contiguous.  Not copied, not moved.
 #pragma once
 #include <cstddef>
 #include <memory>

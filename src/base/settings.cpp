@@ -18,7 +18,8 @@ std::string variable_of(std::string_view name) {
   return variable;
 }
 
-[[noreturn]] void cannot_read(const std::string& where, std::string_view found, const char* wanted) {
+[[noreturn]] void cannot_read(const std::string& where, std::string_view found,
+                              const char* wanted) {
   fail(ErrorKind::value, "settings: {} is \"{}\", which is not {}", where, found, wanted);
 }
 
@@ -76,10 +77,10 @@ Settings read_settings(const std::string& toml_text, const std::string& origin,
     fail(ErrorKind::value, "settings: {} line {}: {}", origin, error.source().begin.line,
          error.description());
   }
-#define FORNAX_SETTING(type, name, value, documentation)                  \
-  take(settings.name, table, #name, origin);                              \
-  if (const char* text = variable(variable_of(#name).c_str())) {          \
-    parse(settings.name, variable_of(#name), text);                       \
+#define FORNAX_SETTING(type, name, value, documentation)         \
+  take(settings.name, table, #name, origin);                     \
+  if (const char* text = variable(variable_of(#name).c_str())) { \
+    parse(settings.name, variable_of(#name), text);              \
   }
 #include "base/settings.def"
   return settings;
@@ -99,8 +100,8 @@ const Settings& settings() {
 std::vector<SettingRow> setting_rows() {
   std::vector<SettingRow> rows;
   const Settings fallback;
-#define FORNAX_SETTING(type, name, value, documentation)                                   \
-  rows.push_back({#name, variable_of(#name), fmt::format("{}", settings().name),           \
+#define FORNAX_SETTING(type, name, value, documentation)                         \
+  rows.push_back({#name, variable_of(#name), fmt::format("{}", settings().name), \
                   fmt::format("{}", fallback.name), documentation});
 #include "base/settings.def"
   return rows;

@@ -14,7 +14,8 @@ namespace {
 
 }  // namespace
 
-Shape::Shape(std::initializer_list<int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
+Shape::Shape(std::initializer_list<int64_t> sizes)
+    : Shape(std::span(sizes.begin(), sizes.size())) {}
 
 Shape::Shape(std::span<const int64_t> sizes) {
   if (sizes.size() > size_t(kMaxRank)) too_many_axes(sizes.size());

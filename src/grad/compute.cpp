@@ -67,8 +67,7 @@ void grad_prod(Backward& b) {
   flat.push_back(reduced);
   const int last = flat.rank() - 1;
   const Tensor line = moved.reshape(flat);
-  const Tensor others =
-      exclusive_product(line, last, false) * exclusive_product(line, last, true);
+  const Tensor others = exclusive_product(line, last, false) * exclusive_product(line, last, true);
   const Tensor back = others.reshape(moved.shape()).cast(x.dtype());
   b.set(0, b.dy * record(Op::permute, {&back}, inverse));
 }
@@ -130,7 +129,9 @@ void grad_cummax(Backward& b) { grad_running_extreme(b); }
 void grad_cummin(Backward& b) { grad_running_extreme(b); }
 
 void grad_matmul(Backward& b) {
-  const auto product = [](const Tensor& a, const Tensor& c) { return record(Op::matmul, {&a, &c}); };
+  const auto product = [](const Tensor& a, const Tensor& c) {
+    return record(Op::matmul, {&a, &c});
+  };
   if (b.wants(0)) b.set(0, product(b.dy, b.input(1).transpose()));
   if (b.wants(1)) b.set(1, product(b.input(0).transpose(), b.dy));
 }

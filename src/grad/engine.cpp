@@ -4,6 +4,7 @@
 
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tensor/record.h"
 
@@ -21,32 +22,38 @@ Tensor fitted(Tensor gradient, const Type& type) {
     const int extra = gradient.rank() - type.shape.rank();
     Attributes axes;
     for (int axis = 0; axis < gradient.rank(); axis++) {
-      const bool repeated = axis < extra ||
-                            (type.shape[axis - extra] == 1 && gradient.shape()[axis] != 1);
+      const bool repeated =
+          axis < extra || (type.shape[axis - extra] == 1 && gradient.shape()[axis] != 1);
       if (repeated) axes.push_back(axis);
     }
     if (!axes.empty()) gradient = record(Op::sum, {&gradient}, std::move(axes));
-    // Leading axes are gone by now but for their size 1; a gradient that is smaller than the operand
-    // is the same everywhere.
+    // Leading axes are gone by now but for their size 1; a gradient that is smaller than the
+    // operand is the same everywhere.
     if (extra > 0) gradient = gradient.reshape(type.shape);
     if (gradient.shape() != type.shape) gradient = gradient.expand(type.shape);
   }
   return gradient.cast(type.dtype);
 }
 
+// Whether fitted() can bring a gradient of this shape to an operand's.
+bool fits(const Shape& gradient, const Shape& operand) {
+  const int common = std::min(gradient.rank(), operand.rank());
+  for (int i = 1; i <= common; i++) {
+    const int64_t from = gradient[gradient.rank() - i], to = operand[operand.rank() - i];
+    if (from != to && from != 1 && to != 1) return false;
+  }
+  return true;
+}
+
 class Pass {
  public:
   Pass(std::vector<Root> roots, PassOptions options)
-      : options_(std::move(options)), roots_(std::move(roots)) {}
+      : options_(std::move(options)), roots_(std::move(roots)) {
+    for (const Ref<Tape>& tape : options_.wanted) found_.try_emplace(tape.get());
+    for (const Ref<Tape>& tape : options_.stops) stops_.insert(tape.get());
+  }
 
   const PassOptions& options() const { return options_; }
-
-  // Adds to what is returned for a wanted tape.
-  void find(const Ref<Tape>& tape, const Tensor& gradient) {
-    if (!gradient.defined()) return;
-    Tensor& found = found_[tape.get()];
-    found = found.defined() ? found + gradient : gradient;
-  }
 
   std::vector<Tensor> run() {
     count_edges();
@@ -77,8 +84,8 @@ class Pass {
       Tape* tape = stack.back();
       stack.pop_back();
       order_.push_back(tape);
-      if (tape->spent) fail_spent(*tape);
       if (stops(*tape)) continue;
+      if (tape->spent) fail_spent(*tape);
       for (const Ref<Tape>& edge : tape->edges) {
         if (!edge) continue;
         auto [at, added] = edges_in_.try_emplace(edge.get(), 0);
@@ -104,7 +111,6 @@ class Pass {
       for (const Ref<Tape>& edge : tape->edges) {
         if (edge) users[edge.get()].push_back(tape);
       }
-      if (tape->custom && tape->custom->captures) stack.push_back(tape);
     }
     for (const Ref<Tape>& tape : options_.wanted) stack.push_back(tape.get());
     while (!stack.empty()) {
@@ -117,12 +123,7 @@ class Pass {
 
   bool walks(Tape* tape) const { return !options_.only_wanted || on_path_.count(tape) > 0; }
 
-  bool stops(const Tape& tape) const {
-    for (const Ref<Tape>& stop : options_.stops) {
-      if (stop.get() == &tape) return true;
-    }
-    return false;
-  }
+  bool stops(const Tape& tape) const { return stops_.count(&tape) > 0; }
 
   void make_ready(Tape* tape) { ready_.push_back(Ref<Tape>(tape)); }
 
@@ -139,15 +140,30 @@ class Pass {
     gradients_.erase(&tape);
     bool any = false;
     for (const Tensor& gradient : gradients) any |= gradient.defined();
+    if (!any && flat_.count(&tape) > 0) {
+      gradients.assign(1, constant(Device::from_physical(tape.device), tape.type, 0));
+      any = true;
+    }
+    if (stops(tape)) {
+      if (any) find(tape, gradients[0]);
+      return;
+    }
+    bool walked = false;
     if (any) {
       if (gradients.size() == 1) deliver(tape, gradients[0]);
-      if (!stops(tape)) step(tape, gradients);
+      walked = step(tape, gradients);
     }
-    if (stops(tape)) return;
     for (const Ref<Tape>& edge : tape.edges) {
       if (edge && --edges_in_[edge.get()] == 0) make_ready(edge.get());
     }
-    if (!options_.retain_graph && !tape.edges.empty()) spend(tape);
+    if (walked && !options_.retain_graph) spend(tape);
+  }
+
+  // Adds to what is returned for a wanted tape.
+  void find(Tape& tape, const Tensor& gradient) {
+    const auto at = found_.find(&tape);
+    if (at == found_.end()) return;
+    at->second = at->second.defined() ? at->second + gradient : gradient;
   }
 
   void deliver(Tape& tape, Tensor& gradient) {
@@ -155,32 +171,34 @@ class Pass {
       Tensor changed = hook(gradient);
       if (changed.defined()) gradient = std::move(changed);
     }
-    for (const Ref<Tape>& wanted : options_.wanted) {
-      if (wanted.get() == &tape) {
-        find(wanted, gradient);
-        break;
-      }
-    }
+    find(tape, gradient);
     const bool leaf = tape.edges.empty();
     if (!options_.accumulate || !(leaf || tape.retain)) return;
     const Tensor sum = tape.gradient ? tensor_of(tape.gradient) + gradient : gradient;
     tape.gradient = Ref<Node>(sum.node());
   }
 
-  void step(Tape& tape, std::vector<Tensor>& gradients) {
-    bool walked = tape.custom && tape.custom->captures;
+  // Hands the gradient on to the operands; false where none of them wants it.
+  bool step(Tape& tape, std::vector<Tensor>& gradients) {
+    bool walked = false;
     for (const Ref<Tape>& edge : tape.edges) walked |= edge && walks(edge.get());
-    if (!walked) return;
+    if (!walked) return false;
     if (!tape.custom && tape.outputs > 1) {  // one of a custom op's results
       add(tape.edges[0].get(), size_t(tape.output), std::move(gradients[0]));
-      return;
+      return true;
     }
-    std::vector<Tensor> results = tape.custom ? run_custom(tape, gradients) : run_rule(tape, gradients[0]);
+    std::vector<Tensor> results =
+        tape.custom ? run_custom(tape, gradients) : run_rule(tape, gradients[0]);
     for (size_t i = 0; i < tape.edges.size(); i++) {
       Tape* edge = tape.edges[i].get();
-      if (!edge || !walks(edge) || !results[i].defined()) continue;
+      if (!edge || !walks(edge)) continue;
+      if (!results[i].defined()) {
+        if (!tape.custom) flat_.insert(edge);
+        continue;
+      }
       add(edge, 0, fitted(std::move(results[i]), tape.input_types[i]));
     }
+    return true;
   }
 
   std::vector<Tensor> run_rule(Tape& tape, const Tensor& dy) {
@@ -204,6 +222,11 @@ class Pass {
     if (results.size() != tape.edges.size()) {
       fail(ErrorKind::value, "{}: backward returned {} gradients for {} inputs", tape.custom->name,
            results.size(), tape.edges.size());
+    }
+    for (size_t i = 0; i < results.size(); i++) {
+      if (!results[i].defined() || fits(results[i].shape(), tape.input_types[i].shape)) continue;
+      fail(ErrorKind::shape, "{}: backward returned the gradient {} for input {}, which is {}",
+           tape.custom->name, text_of(node_of(results[i]).type), i, text_of(tape.input_types[i]));
     }
     return results;
   }
@@ -268,7 +291,9 @@ class Pass {
   std::unordered_map<Tape*, int> edges_in_;
   std::unordered_map<Tape*, bool> on_path_;
   std::unordered_map<Tape*, std::vector<Tensor>> gradients_;
-  std::unordered_map<Tape*, Tensor> found_;
+  std::unordered_map<Tape*, Tensor> found_;  // of wanted tapes
+  std::unordered_set<const Tape*> stops_;
+  std::unordered_set<const Tape*> flat_;  // reached, by an op whose gradient is 0 everywhere
   std::vector<Ref<Tape>> ready_, recomputed_;
 };
 
@@ -295,15 +320,12 @@ std::vector<Tensor> run_backward(std::vector<Root> roots, PassOptions options) {
 
 std::vector<Tensor> continue_backward(std::vector<Root> roots, std::vector<Ref<Tape>> stops) {
   FORNAX_CHECK(under_way);
-  Pass& outer = *under_way;
-  PassOptions options = outer.options();
-  const std::vector<Ref<Tape>> wanted = options.wanted;
-  options.wanted.insert(options.wanted.end(), stops.begin(), stops.end());
-  options.stops = stops;
-  std::vector<Tensor> found = run_backward(std::move(roots), std::move(options));
-  for (size_t i = 0; i < wanted.size(); i++) outer.find(wanted[i], found[i]);
-  found.erase(found.begin(), found.begin() + ptrdiff_t(wanted.size()));
-  return found;
+  return run_backward(std::move(roots), {.accumulate = false,
+                                         .create_graph = under_way->options().create_graph,
+                                         .retain_graph = under_way->options().retain_graph,
+                                         .only_wanted = true,
+                                         .wanted = stops,
+                                         .stops = stops});
 }
 
 }  // namespace fornax

@@ -66,8 +66,8 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   std::vector<Root> roots;
   for (size_t i = 0; i < outputs.size(); i++) {
     const Tensor* seed = o.seeds.empty() ? nullptr : &o.seeds[i];
-    roots.push_back({tape_or_fail(outputs[i], "grad", "the output"),
-                     seed_of(outputs[i], seed, "grad")});
+    roots.push_back(
+        {tape_or_fail(outputs[i], "grad", "the output"), seed_of(outputs[i], seed, "grad")});
   }
   std::vector<Tensor> gradients = run_backward(std::move(roots), std::move(options));
   for (size_t i = 0; i < inputs.size(); i++) {
@@ -100,26 +100,40 @@ bool any_tracked(const std::vector<Tensor>& values) {
   return false;
 }
 
-// Gives all floating results tapes that lead to one common tape with `custom`.
-void attach(std::vector<Tensor>& results, const std::vector<Tensor>& inputs,
-            std::shared_ptr<CustomGradient> custom) {
-  if (results.empty()) return;
-  Ref<Tape> common = custom_tape(results[0], inputs, std::move(custom));
-  common->outputs = int(results.size());
-  if (results.size() == 1) {
-    if (is_floating(results[0].dtype())) set_tape(results[0], std::move(common));
-    return;
-  }
+void add_edge(Tape& tape, Ref<Tape> edge, const Type& type) {
+  tape.edges.push_back(std::move(edge));
+  tape.input_types.push_back(type);
+  tape.inputs.emplace_back();
+}
+
+// The tape of result i of the custom op whose common tape is given.
+Ref<Tape> result_tape(Tape& common, const Tensor& result, size_t i) {
+  if (common.outputs == 1) return Ref<Tape>(&common);
+  Ref<Tape> tape = custom_tape(result, {}, nullptr);
+  add_edge(*tape, Ref<Tape>(&common), node_of(result).type);
+  tape->output = int(i);
+  tape->outputs = common.outputs;
+  return tape;
+}
+
+// Gives all floating results tapes that lead to the common one.
+void attach(std::vector<Tensor>& results, Tape& common) {
+  common.outputs = int(results.size());
   for (size_t i = 0; i < results.size(); i++) {
-    if (!is_floating(results[i].dtype())) continue;
-    Ref<Tape> tape = custom_tape(results[i], {}, nullptr);
-    tape->edges.push_back(common);
-    tape->input_types.push_back(node_of(results[i]).type);
-    tape->inputs.emplace_back();
-    tape->output = int(i);
-    tape->outputs = int(results.size());
-    set_tape(results[i], std::move(tape));
+    if (is_floating(results[i].dtype())) set_tape(results[i], result_tape(common, results[i], i));
   }
+}
+
+// The results of a custom op as its gradient reads them: with their history, where the gradient is
+// to be differentiated.
+std::vector<Tensor> handles_to(const std::vector<Ref<Node>>& values, Tape& common) {
+  std::vector<Tensor> handles;
+  for (size_t i = 0; i < values.size(); i++) {
+    handles.push_back(tensor_of(values[i]));
+    if (!grad_enabled() || !is_floating(handles[i].dtype())) continue;
+    handles[i] = tracked_tensor(values[i], result_tape(common, handles[i], i));
+  }
+  return handles;
 }
 
 // Gradients where none arrived become zeros.
@@ -135,22 +149,25 @@ std::vector<Tensor> filled(std::vector<Tensor> gradients, const std::vector<Tens
 std::vector<Tensor> CustomOp::operator()(const std::vector<Tensor>& inputs, Site site) const {
   Call call(name.c_str(), site);
   std::vector<Tensor> results;
+  for (const Tensor& input : inputs) note_read(input);
   {
     NoGrad off;
     results = untracked(forward(inputs));
   }
-  if (!grad_enabled() || !any_tracked(inputs)) return results;
+  if (!grad_enabled() || !any_tracked(inputs) || results.empty()) return results;
   auto custom = std::make_shared<CustomGradient>();
   custom->name = name;
-  // The results are kept as values only: a handle would keep the tape that keeps this function.
+  // The results are kept as values and the tape by its address only: a handle or a reference would
+  // keep the tape that keeps this function.
   std::vector<Ref<Node>> values;
   for (const Tensor& result : results) values.emplace_back(result.node());
-  custom->backward = [inputs, values, backward = backward](const std::vector<Tensor>& gradients) {
-    std::vector<Tensor> kept;
-    for (const Ref<Node>& value : values) kept.push_back(tensor_of(value));
+  const Ref<Tape> common = custom_tape(results[0], inputs, custom);
+  custom->backward = [inputs, values, tape = common.get(),
+                      backward = backward](const std::vector<Tensor>& gradients) {
+    const std::vector<Tensor> kept = handles_to(values, *tape);
     return backward(inputs, kept, filled(gradients, kept));
   };
-  attach(results, inputs, std::move(custom));
+  attach(results, *common);
   return results;
 }
 
@@ -160,7 +177,8 @@ namespace {
 class SeedState {
  public:
   SeedState(PhysicalDevice& device, uint64_t seed, uint64_t counter)
-      : device_(device), seed_(device.seed.exchange(seed)),
+      : device_(device),
+        seed_(device.seed.exchange(seed)),
         counter_(device.counter.exchange(counter)) {}
   ~SeedState() {
     device_.seed.store(seed_);
@@ -172,8 +190,8 @@ class SeedState {
   uint64_t seed_, counter_;
 };
 
-// The value as a result of its own, one step away from it: where the pass through a function that is
-// run again ends.
+// The value as a result of its own, one step away from it: where the pass through a function that
+// is run again ends.
 Tensor one_step_from(const Tensor& value) {
   Ref<Tape> history = tape_of(value);
   if (!history) return value;
@@ -184,9 +202,10 @@ Tensor one_step_from(const Tensor& value) {
   return alias;
 }
 
-// Runs the function again with gradients on and continues the pass through it.
-std::vector<Tensor> walk_again(const Checkpoint::Body& function,
-                               const std::vector<Tensor>& inputs,
+// Runs the function again with gradients on and continues the pass through it.  Returns the
+// gradients of the inputs, then of what the function captured.
+std::vector<Tensor> walk_again(const Checkpoint::Body& function, const std::vector<Tensor>& inputs,
+                               const std::vector<Ref<Tape>>& captured,
                                const std::vector<Tensor>& gradients) {
   std::vector<Tensor> aliases;
   std::vector<Ref<Tape>> stops;
@@ -196,6 +215,7 @@ std::vector<Tensor> walk_again(const Checkpoint::Body& function,
     aliases.push_back(one_step_from(input));
     if (Ref<Tape> tape = tape_of(aliases.back())) stops.push_back(std::move(tape));
   }
+  stops.insert(stops.end(), captured.begin(), captured.end());
   const std::vector<Tensor> outputs = function(aliases);
   set_grad_enabled(before);
   for (size_t i = 0; i < outputs.size(); i++) {
@@ -208,31 +228,38 @@ std::vector<Tensor> walk_again(const Checkpoint::Body& function,
   for (const Tensor& alias : aliases) {
     result.push_back(alias.requires_grad() ? found[next++] : Tensor());
   }
+  result.insert(result.end(), found.begin() + ptrdiff_t(next), found.end());
   return result;
 }
 
 }  // namespace
 
 std::vector<Tensor> Checkpoint::operator()(const std::vector<Tensor>& inputs, Site site) const {
+  if (!grad_enabled()) return body_(inputs);
   Call call("checkpoint", site);
   const Device device = inputs.empty() ? Device() : inputs[0].device();
   PhysicalDevice& physical = physical_device(device.physical());
   const uint64_t seed = physical.seed.load(), counter = physical.counter.load();
   std::vector<Tensor> results;
+  std::vector<Ref<Tape>> captured;
   {
-    NoGrad off;
-    results = untracked(body_(inputs));
+    ReadList reads;
+    results = body_(untracked(inputs));
+    for (const Tensor& result : results) note_read(result);
+    captured = reads.tapes();
   }
-  if (!grad_enabled()) return results;
+  results = untracked(results);
+  if (results.empty() || (captured.empty() && !any_tracked(inputs))) return results;
   auto custom = std::make_shared<CustomGradient>();
   custom->name = "checkpoint";
-  custom->captures = true;
-  custom->backward = [inputs, function = body_, &physical, seed,
+  custom->backward = [inputs, captured, function = body_, &physical, seed,
                       counter](const std::vector<Tensor>& gradients) {
     SeedState state(physical, seed, counter);
-    return walk_again(function, inputs, gradients);
+    return walk_again(function, inputs, captured, gradients);
   };
-  attach(results, inputs, std::move(custom));
+  const Ref<Tape> common = custom_tape(results[0], inputs, std::move(custom));
+  for (const Ref<Tape>& tape : captured) add_edge(*common, tape, tape->type);
+  attach(results, *common);
   return results;
 }
 

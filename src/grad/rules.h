@@ -17,7 +17,10 @@ struct None {};
 class Backward {
  public:
   Backward(const Tape& tape, std::vector<Tensor> inputs, Tensor result, Tensor gradient)
-      : inputs_(std::move(inputs)), y(std::move(result)), dy(std::move(gradient)), tape_(tape),
+      : inputs_(std::move(inputs)),
+        y(std::move(result)),
+        dy(std::move(gradient)),
+        tape_(tape),
         gradients_(tape.edges.size()) {}
 
   const Attributes& attributes() const { return tape_.attributes; }

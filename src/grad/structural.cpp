@@ -165,10 +165,13 @@ void grad_scatter(Backward& b) {
       if (b.wants(0)) b.set(0, b.dy);
       if (b.wants(2)) b.set(2, gather_of(b.dy, b.input(1), settings.axis));
       return;
-    case ScatterMode::assign: return grad_scatter_assign(b, settings.axis);
-    case ScatterMode::multiply: return grad_scatter_multiply(b, settings.axis);
+    case ScatterMode::assign:
+      return grad_scatter_assign(b, settings.axis);
+    case ScatterMode::multiply:
+      return grad_scatter_multiply(b, settings.axis);
     case ScatterMode::minimum:
-    case ScatterMode::maximum: return grad_scatter_extreme(b, settings.axis);
+    case ScatterMode::maximum:
+      return grad_scatter_extreme(b, settings.axis);
   }
 }
 

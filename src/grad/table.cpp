@@ -19,10 +19,10 @@ namespace {
 
 [[maybe_unused]] constexpr None none{};  // the gradient column's word; hides the index's
 
-#define OP1(name, rule, value, dx, doc)                           \
-  void grad_##name(Backward& b) {                                 \
+#define OP1(name, rule, value, dx, doc)                                  \
+  void grad_##name(Backward& b) {                                        \
     [[maybe_unused]] const Tensor &x = b.input(0), &y = b.y, &dy = b.dy; \
-    if (b.wants(0)) b.set(0, dx);                                 \
+    if (b.wants(0)) b.set(0, dx);                                        \
   }
 #define OP2(name, rule, value, da, db, doc)                               \
   void grad_##name(Backward& back) {                                      \
@@ -34,7 +34,7 @@ namespace {
 #define OP3(name, rule, value, da, db, dc, doc)                           \
   void grad_##name(Backward& back) {                                      \
     [[maybe_unused]] const Tensor &a = back.input(0), &b = back.input(1); \
-    [[maybe_unused]] const Tensor &c = back.input(2);                     \
+    [[maybe_unused]] const Tensor& c = back.input(2);                     \
     [[maybe_unused]] const Tensor &y = back.y, &dy = back.dy;             \
     if (back.wants(0)) back.set(0, da);                                   \
     if (back.wants(1)) back.set(1, db);                                   \

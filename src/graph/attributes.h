@@ -55,8 +55,14 @@ inline WindowAxis window_of(const Attributes& a, int i) {
 struct Window2d {
   int64_t size[2], stride[2], before[2], after[2], dilation[2], groups, extent[2];
   static constexpr size_t kFields = 13;
-  Window2d() : size{1, 1}, stride{1, 1}, before{0, 0}, after{0, 0}, dilation{1, 1}, groups(1),
-               extent{0, 0} {}
+  Window2d()
+      : size{1, 1},
+        stride{1, 1},
+        before{0, 0},
+        after{0, 0},
+        dilation{1, 1},
+        groups(1),
+        extent{0, 0} {}
   explicit Window2d(const Attributes& a) {
     for (size_t i = 0; i < 2; i++) {
       size[i] = a.at(i), stride[i] = a.at(2 + i), before[i] = a.at(4 + i), after[i] = a.at(6 + i);
@@ -65,8 +71,8 @@ struct Window2d {
     groups = a.at(10);
   }
   Attributes pack() const {
-    return {size[0],  size[1],  stride[0],   stride[1],   before[0], before[1], after[0],
-            after[1], dilation[0], dilation[1], groups, extent[0], extent[1]};
+    return {size[0],  size[1],     stride[0],   stride[1], before[0], before[1], after[0],
+            after[1], dilation[0], dilation[1], groups,    extent[0], extent[1]};
   }
   // How many windows fit an axis of `length`.
   int64_t count(int axis, int64_t length) const {

@@ -13,6 +13,9 @@ std::atomic<int64_t>& counter_of(const Buffer& buffer) {
 }  // namespace
 
 void mark_made_by(Buffer& buffer, Op op) {
+  if (buffer.counted) {
+    counter_of(buffer).fetch_sub(int64_t(buffer.bytes), std::memory_order_relaxed);
+  }
   buffer.made_by = op;
   if (buffer.bytes < kCountedBytes) return;
   buffer.counted = true;

@@ -1,5 +1,5 @@
-// Buffer: counted memory of one device.  Whoever holds the only reference may write to it; everybody
-// else only reads.  Counting is safe from any thread.
+// Buffer: counted memory of one device.  Whoever holds the only reference may write to it;
+// everybody else only reads.  Counting is safe from any thread.
 #pragma once
 #include <array>
 #include <atomic>
@@ -13,16 +13,16 @@ namespace fornax {
 
 struct Buffer {
   std::atomic<uint32_t> references{1};
-  Op made_by = Op::leaf;         // see mark_made_by()
+  Op made_by = Op::leaf;  // see mark_made_by()
   bool counted = false;
-  int device = 0;                // number of the physical device
-  void* data = nullptr;          // on a CPU the memory itself, elsewhere the backend's own handle
-  size_t bytes = 0;              // usable bytes
+  int device = 0;        // number of the physical device
+  void* data = nullptr;  // on a CPU the memory itself, elsewhere the backend's own handle
+  size_t bytes = 0;      // usable bytes
   void (*release)(Buffer*) = nullptr;  // gives the memory and this object back
-  void* owner = nullptr;         // for release()
+  void* owner = nullptr;               // for release()
 };
 
-// Notes which op's result lies in the buffer, for live_bytes().  Called once, after allocation.
+// Notes whose result lies in the buffer, for live_bytes(): when it is allocated or passed on.
 // Buffers below kCountedBytes are not counted: they come and go too fast, and weigh nothing.
 inline constexpr size_t kCountedBytes = 4096;
 void mark_made_by(Buffer& buffer, Op op);

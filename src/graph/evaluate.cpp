@@ -17,11 +17,15 @@ using Formula = Word (*)(const Word* operands);
 template <class N>
 constexpr bool accepts(Rule rule) {
   switch (rule) {
-    case Rule::signed_same: return !std::is_same_v<N, numbers::Boolean>;
+    case Rule::signed_same:
+      return !std::is_same_v<N, numbers::Boolean>;
     case Rule::floating:
-    case Rule::floating_boolean: return std::is_same_v<N, double>;
-    case Rule::bitwise: return !std::is_same_v<N, double>;
-    default: return true;
+    case Rule::floating_boolean:
+      return std::is_same_v<N, double>;
+    case Rule::bitwise:
+      return !std::is_same_v<N, double>;
+    default:
+      return true;
   }
 }
 
@@ -86,7 +90,8 @@ template <class Body>
 decltype(auto) with_type(DType dtype, Body&& body) {
   switch (dtype) {
 #define FORNAX_DTYPE(name, type, ...) \
-  case DType::name: return body(type());
+  case DType::name:                   \
+    return body(type());
 #include <fornax/dtypes.def>
   }
   fail(ErrorKind::internal, "dtype: number {} is none", int(dtype));
@@ -151,13 +156,19 @@ T converted(N x) {
 
 Word word_from(bool x) { return word_of(Boolean(x)); }
 template <std::signed_integral T>
-Word word_from(T x) { return word_of(Signed(x)); }
+Word word_from(T x) {
+  return word_of(Signed(x));
+}
 template <std::unsigned_integral T>
-Word word_from(T x) { return word_of(uint64_t(x)); }
+Word word_from(T x) {
+  return word_of(uint64_t(x));
+}
 Word word_from(float x) { return word_of(double(x)); }
 Word word_from(double x) { return word_of(x); }
 template <class T>
-Word word_from(T x) { return word_of(double(float(x))); }
+Word word_from(T x) {
+  return word_of(double(float(x)));
+}
 
 // What remainder promises, kept through rounding: a result below the divisor.  The divisor may be
 // the number of the dtype that is nearest to a result just below it.
@@ -176,10 +187,14 @@ void keep_below(DType dtype, Word& rest, Word divisor) {
 
 DType dtype_of_scalar(const Scalar& scalar) {
   switch (scalar.kind()) {
-    case Scalar::Kind::boolean: return DType::bool_;
-    case Scalar::Kind::integer: return DType::i64;
-    case Scalar::Kind::unsigned_integer: return DType::u64;
-    default: return DType::f64;
+    case Scalar::Kind::boolean:
+      return DType::bool_;
+    case Scalar::Kind::integer:
+      return DType::i64;
+    case Scalar::Kind::unsigned_integer:
+      return DType::u64;
+    default:
+      return DType::f64;
   }
 }
 
@@ -216,8 +231,12 @@ void convert(DType from, DType to, std::span<Word> words) {
 Word word_of(DType dtype, const Scalar& scalar) {
   Word word;
   switch (scalar.kind()) {
-    case Scalar::Kind::floating: word = word_of(scalar.as_double()); break;
-    default: word = word_of(scalar.as_uint64()); break;
+    case Scalar::Kind::floating:
+      word = word_of(scalar.as_double());
+      break;
+    default:
+      word = word_of(scalar.as_uint64());
+      break;
   }
   convert(dtype_of_scalar(scalar), dtype, {&word, 1});
   return word;

@@ -47,10 +47,14 @@ N as(Word word) {
 template <class Body>
 decltype(auto) with_number_type(DType dtype, Body&& body) {
   switch (info(dtype).kind) {
-    case Kind::boolean: return body(numbers::Boolean());
-    case Kind::unsigned_integer: return body(uint64_t());
-    case Kind::signed_integer: return body(numbers::Signed());
-    default: return body(double());
+    case Kind::boolean:
+      return body(numbers::Boolean());
+    case Kind::unsigned_integer:
+      return body(uint64_t());
+    case Kind::signed_integer:
+      return body(numbers::Signed());
+    default:
+      return body(double());
   }
 }
 

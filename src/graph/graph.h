@@ -1,5 +1,5 @@
-// Graph: a flat list of steps, the form in which computations are planned, cached, sent to a backend,
-// written as text or bytes and interpreted.  A plain value; steps only read earlier steps.
+// Graph: a flat list of steps, the form in which computations are planned, cached, sent to a
+// backend, written as text or bytes and interpreted.  A plain value; steps only read earlier steps.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -14,9 +14,9 @@ namespace fornax {
 struct Step {
   Op op = Op::leaf;
   Type type;
-  std::vector<int> inputs;   // numbers of earlier steps
-  Attributes attributes;     // graph/attributes.h
-  Scalar scalar;             // full: the number
+  std::vector<int> inputs;  // numbers of earlier steps
+  Attributes attributes;    // graph/attributes.h
+  Scalar scalar;            // full: the number
   bool operator==(const Step&) const = default;
 };
 

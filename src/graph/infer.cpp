@@ -45,7 +45,8 @@ void check_dtype(const Signature& s, Rule rule, DType dtype) {
     case Rule::bitwise:
       if (is_floating(dtype)) wrong_dtype(s, "operands must be integers or bool; cast them first");
       break;
-    default: break;
+    default:
+      break;
   }
 }
 

@@ -83,8 +83,10 @@ bool view_layout(Op op, const Attributes& attributes, const Type& type, const La
   const int rank = type.shape.rank();
   out = layout;
   switch (op) {
-    case Op::detach: return true;
-    case Op::reshape: return reshape_layout(type.shape, layout, result.shape, out);
+    case Op::detach:
+      return true;
+    case Op::reshape:
+      return reshape_layout(type.shape, layout, result.shape, out);
     case Op::permute:
       for (int axis = 0; axis < rank; axis++) {
         out.strides[axis] = layout.strides[attributes[size_t(axis)]];
@@ -115,7 +117,8 @@ bool view_layout(Op op, const Attributes& attributes, const Type& type, const La
       }
       return true;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 

@@ -7,8 +7,8 @@
 //      stream), ready (buffer and layout are set) or failed (failure is set).  pending turns into
 //      ready or failed once, under its stream's lock; readers load the state first.
 //  (3) `references` counts everybody, `handles` the user's Tensors.  All handles together own one
-//      reference and the tape: when the last handle goes, nobody can ask for gradients of this value
-//      any more, so the tape goes although saved copies of the value may live on.
+//      reference and the tape: when the last handle goes, nobody can ask for gradients of this
+//      value any more, so the tape goes although saved copies of the value may live on.
 #pragma once
 #include <fornax/error.h>
 
@@ -32,9 +32,9 @@ enum class State : uint8_t { constant, pending, ready, failed };
 
 // How results derived from a value are to be treated; the union of the operands' marks.
 struct Marks {
-  bool autodiff : 1 = false;    // made on an autodiff device, or tracked
-  bool recompute : 1 = false;   // checkpointing: cheap ops are recomputed in the backward pass
-  bool eager : 1 = false;       // run each op as it is written
+  bool autodiff : 1 = false;   // made on an autodiff device, or tracked
+  bool recompute : 1 = false;  // checkpointing: cheap ops are recomputed in the backward pass
+  bool eager : 1 = false;      // run each op as it is written
 };
 
 struct Node {
@@ -50,12 +50,12 @@ struct Node {
   Scalar scalar;
   Site site;
 
-  Layout layout;       // ready: where the elements lie in buffer
+  Layout layout;  // ready: where the elements lie in buffer
   Ref<Buffer> buffer;
   std::shared_ptr<const Error> failure;
 
-  Stream* stream = nullptr;  // pending: where
-  uint32_t index = 0;        // pending: position in the stream's list
+  Stream* stream = nullptr;          // pending: where
+  uint32_t index = 0;                // pending: position in the stream's list
   std::atomic<Tape*> tape{nullptr};  // owned; set while gradients may be asked for
 
   Node() = default;

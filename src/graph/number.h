@@ -94,13 +94,21 @@ inline double ceil(double x) { return std::ceil(x); }
 inline double round(double x) { return std::nearbyint(x); }
 inline double trunc(double x) { return std::trunc(x); }
 template <Whole N>
-N floor(N x) { return x; }
+N floor(N x) {
+  return x;
+}
 template <Whole N>
-N ceil(N x) { return x; }
+N ceil(N x) {
+  return x;
+}
 template <Whole N>
-N round(N x) { return x; }
+N round(N x) {
+  return x;
+}
 template <Whole N>
-N trunc(N x) { return x; }
+N trunc(N x) {
+  return x;
+}
 
 // Division of floats.  The quotients come from the exact remainder: a / b itself may round up to a
 // whole number that b does not fit into a so often.
@@ -175,9 +183,13 @@ inline double minimum(double a, double b) {
   return a < b ? a : b;
 }
 template <Whole N>
-N maximum(N a, N b) { return a < b ? b : a; }
+N maximum(N a, N b) {
+  return a < b ? b : a;
+}
 template <Whole N>
-N minimum(N a, N b) { return b < a ? b : a; }
+N minimum(N a, N b) {
+  return b < a ? b : a;
+}
 
 // Bits.  A shift by a negative number is one outside the width.
 inline uint64_t bitwise_not(uint64_t x) { return ~x; }
@@ -204,6 +216,8 @@ inline Boolean shift_left(Boolean a, Boolean b) { return a * bitwise_not(b); }
 inline Boolean shift_right(Boolean a, Boolean b) { return a * bitwise_not(b); }
 
 template <Number N>
-N select(Boolean condition, N yes, N no) { return condition.value ? yes : no; }
+N select(Boolean condition, N yes, N no) {
+  return condition.value ? yes : no;
+}
 
 }  // namespace fornax::numbers

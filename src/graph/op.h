@@ -15,28 +15,44 @@ enum class Op : uint8_t {
 
 // Pointwise ops are those with a value column; the rest move data.
 enum class Family : uint8_t {
-  pointwise, leaf, constant, view, index, reduce, scan, contract, convolve, other
+  pointwise,
+  leaf,
+  constant,
+  view,
+  index,
+  reduce,
+  scan,
+  contract,
+  convolve,
+  other
 };
 
 // How the result's dtype follows from the operands' (the head of ops.def explains each).
 enum class Rule : uint8_t {
-  same, signed_same, floating, boolean, floating_boolean, bitwise, selected, own
+  same,
+  signed_same,
+  floating,
+  boolean,
+  floating_boolean,
+  bitwise,
+  selected,
+  own
 };
 
 // Which values the gradient of one operand reads, so that recording keeps no others alive.
 struct Saved {
-  uint8_t inputs = 0;   // bit i: input i
+  uint8_t inputs = 0;  // bit i: input i
   bool result = false;
 };
 
 struct OpInfo {
   std::string_view name;
-  int inputs;               // -1: any number
+  int inputs;  // -1: any number
   Family family;
-  Rule rule;                // own: type_<name> decides
-  std::string_view value;   // the value column as text; empty for ops that move data
+  Rule rule;               // own: type_<name> decides
+  std::string_view value;  // the value column as text; empty for ops that move data
   std::string_view gradient;
-  Saved saved[3];           // per operand; the last one serves further operands
+  Saved saved[3];  // per operand; the last one serves further operands
   std::string_view documentation;
 };
 

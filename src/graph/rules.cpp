@@ -56,8 +56,8 @@ void check_index(const Signature& s, int axis) {
 
 void check_window(const Signature& s, const WindowAxis& w) {
   if (w.size < 1 || w.step < 1 || w.dilation < 1) {
-    fail(ErrorKind::value, "{}: window size {}, step {} and dilation {} must be at least 1", name(s),
-         w.size, w.step, w.dilation);
+    fail(ErrorKind::value, "{}: window size {}, step {} and dilation {} must be at least 1",
+         name(s), w.size, w.step, w.dilation);
   }
 }
 
@@ -134,9 +134,10 @@ Type type_slice(const Signature& s) {
   const PerAxis per_axis{s.attributes};
   for (int i = 0; i < x.shape.rank(); i++) {
     const int64_t start = per_axis.first(i), count = per_axis.second(i), step = per_axis.third(i);
+    if (step == 0) fail(ErrorKind::value, "{}: the step on axis {} is 0", name(s), i);
     const int64_t last = start + (count - 1) * step;
-    if (count < 0 || (count > 0 && (start < 0 || start >= x.shape[i] || last < 0 ||
-                                    last >= x.shape[i]))) {
+    if (count < 0 ||
+        (count > 0 && (start < 0 || start >= x.shape[i] || last < 0 || last >= x.shape[i]))) {
       fail(ErrorKind::index, "{}: {} elements from {} by {} leave axis {} of {}", name(s), count,
            start, step, i, text_of(x));
     }
@@ -177,7 +178,8 @@ Type type_fold(const Signature& s) {
     const int64_t count = w.extent < span ? 0 : (w.extent - span) / w.step + 1;
     if (result.shape[w.axis] != count || result.shape[rank + i] != w.size) {
       fail(ErrorKind::shape, "{}: {} holds {} windows of {}, axis {} wants {} of {}", name(s),
-           text_of(s.input(0)), result.shape[w.axis], result.shape[rank + i], w.axis, count, w.size);
+           text_of(s.input(0)), result.shape[w.axis], result.shape[rank + i], w.axis, count,
+           w.size);
     }
     result.shape.erase(rank + i);
     result.shape[w.axis] = w.extent;

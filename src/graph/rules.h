@@ -1,4 +1,5 @@
-// The type rule of each op that moves data.  Each throws Error with the broken rule and the numbers.
+// The type rule of each op that moves data.  Each throws Error with the broken rule and the
+// numbers.
 #pragma once
 #include "graph/type.h"
 

@@ -20,7 +20,7 @@ Type reduced(const Signature& s, DType dtype, bool has_identity) {
   Type result{dtype, s.input(0).shape};
   for (int64_t axis : axes_of(s.attributes)) {
     check_axis(s, axis);
-    if (!has_identity && result.shape[int(axis)] == 0 ) {
+    if (!has_identity && result.shape[int(axis)] == 0) {
       fail(ErrorKind::shape, "{}: axis {} of {} has no elements, and {} of nothing is undefined",
            name(s), axis, text_of(s.input(0)), info(s.op).name);
     }
@@ -52,8 +52,7 @@ void check_pictures(const Signature& s) {
   check_numbers(s);
   for (int i = 0; i < s.input_count; i++) {
     if (s.input(i).shape.rank() != 4) {
-      fail(ErrorKind::shape, "{}: operands must have 4 axes, got {}", name(s),
-           text_of(s.input(i)));
+      fail(ErrorKind::shape, "{}: operands must have 4 axes, got {}", name(s), text_of(s.input(i)));
     }
   }
 }
@@ -67,17 +66,20 @@ void check_window(const Signature& s, const Window2d& w) {
            name(s), w.size[i], w.stride[i], w.dilation[i], std::min(w.before[i], w.after[i]));
     }
   }
-  if (w.groups < 1) fail(ErrorKind::value, "{}: groups must be at least 1, got {}", name(s), w.groups);
+  if (w.groups < 1)
+    fail(ErrorKind::value, "{}: groups must be at least 1, got {}", name(s), w.groups);
 }
 
-// Channel rule shared by the three convolutions: x has `channels`, weight is [o, channels/groups, ..].
+// Channel rule shared by the three convolutions: x has `channels`, weight is [o, channels/groups,
+// ..].
 void check_channels(const Signature& s, int64_t channels, int64_t outputs, int64_t per_group,
                     int64_t groups) {
   if (channels != per_group * groups || outputs % groups != 0) {
-    fail(ErrorKind::shape,
-         "{}: {} channels in {} groups want a weight with {} channels and a multiple of {} outputs, "
-         "got {} and {}",
-         name(s), channels, groups, channels / groups, groups, per_group, outputs);
+    fail(
+        ErrorKind::shape,
+        "{}: {} channels in {} groups want a weight with {} channels and a multiple of {} outputs, "
+        "got {} and {}",
+        name(s), channels, groups, channels / groups, groups, per_group, outputs);
   }
 }
 
@@ -114,9 +116,12 @@ int64_t checked_count(const Signature& s, const Window2d& w, int axis, int64_t l
 
 DType widened(DType dtype) {
   switch (info(dtype).kind) {
-    case Kind::floating: return dtype;
-    case Kind::unsigned_integer: return DType::u64;
-    default: return DType::i64;
+    case Kind::floating:
+      return dtype;
+    case Kind::unsigned_integer:
+      return DType::u64;
+    default:
+      return DType::i64;
   }
 }
 
@@ -144,7 +149,8 @@ Type type_matmul(const Signature& s) {
   }
   if (a.shape[rank - 1] != b.shape[rank - 2]) {
     fail(ErrorKind::shape,
-         "{}: inner sizes differ: a is {}, b is {}; a's last ({}) must equal b's second to last ({})",
+         "{}: inner sizes differ: a is {}, b is {}; a's last ({}) must equal b's second to last "
+         "({})",
          name(s), text_of(a), text_of(b), a.shape[rank - 1], b.shape[rank - 2]);
   }
   for (int i = 0; i < rank - 2; i++) {

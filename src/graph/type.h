@@ -34,9 +34,9 @@ Layout row_major(const Shape& shape);
 // values without elements place no demand: this is the library's one definition of contiguous.
 bool is_contiguous(const Shape& shape, const Layout& layout);
 
-// The layout that the view `op` of a value with `type` and `layout` has, or false where the elements
-// cannot be reached by strides (a reshape of a non-contiguous value): copy first.
-// `result` is the view's type.  Requires: is_view(op).
+// The layout that the view `op` of a value with `type` and `layout` has, or false where the
+// elements cannot be reached by strides (a reshape of a non-contiguous value): copy first. `result`
+// is the view's type.  Requires: is_view(op).
 bool view_layout(Op op, const Attributes& attributes, const Type& type, const Layout& layout,
                  const Type& result, Layout& out);
 
@@ -54,7 +54,8 @@ struct Signature {
 // promotes); `where` takes a bool first.
 Type infer(const Signature& signature);
 
-// The shape that a and b broadcast to.  Error(shape), told of `name`: an axis differs and neither is 1.
+// The shape that a and b broadcast to.  Error(shape), told of `name`: an axis differs and neither
+// is 1.
 Shape broadcast(const Shape& a, const Shape& b, const char* name = "broadcast");
 
 }  // namespace fornax

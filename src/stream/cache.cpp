@@ -1,5 +1,5 @@
-// The plan cache: segments are written as words and compared whole, so that no two different ones can
-// meet by their hash.  One cache per device, its lock held for look-ups only.
+// The plan cache: segments are written as words and compared whole, so that no two different ones
+// can meet by their hash.  One cache per device, its lock held for look-ups only.
 #include <list>
 #include <mutex>
 #include <unordered_map>
@@ -107,7 +107,7 @@ std::shared_ptr<const Plan> plan_for(const Segment& segment, int device) {
     log(3, "plan for {} ops on {}: {} groups{}", segment.nodes.size(), physical.name,
         plan->steps.size(), groups);
   }
-  cache.insert(std::move(key), plan);
+  if (plan->complete) cache.insert(std::move(key), plan);
   return plan;
 }
 

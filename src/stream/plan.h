@@ -3,6 +3,8 @@
 // Values are numbered: the segment's leaves first (ready and constant operands), then the results
 // that are put in memory.  A plan holds no data and may run on several threads at once.
 #pragma once
+#include <fornax/error.h>
+
 #include <map>
 #include <memory>
 #include <string>
@@ -34,26 +36,28 @@ struct Segment {
 struct PlanOutput {
   int value;
   Type type;
-  Op op;                  // whose result it is
-  int donor = -1;         // position of the input whose memory it takes over, -1: fresh memory
+  Op op;           // whose result it is
+  int donor = -1;  // position of the input whose memory it takes over, -1: fresh memory
 };
 struct PlanStep {
   std::unique_ptr<Prepared> prepared;
-  std::vector<int> inputs;          // values
-  std::vector<int64_t> input_offsets;  // relative to where each value begins, in elements
+  std::shared_ptr<const Error> failure;  // why the backend could not prepare it
+  std::vector<int> inputs;               // values
+  std::vector<int64_t> input_offsets;    // relative to where each value begins, in elements
   std::vector<PlanOutput> outputs;
-  std::vector<int> last_uses;       // values that no later step reads and nobody keeps
-  int node;                         // the segment node that errors are told about
-  std::string ops;                  // "mul add exp"
-  size_t bytes = 0;                 // read and written
+  std::vector<int> last_uses;  // values that no later step reads and nobody keeps
+  int node;                    // the segment node that errors are told about
+  std::string ops;             // "mul add exp"
+  size_t bytes = 0;            // read and written
 };
 struct PlanResult {
-  int node;       // of the segment
+  int node;  // of the segment
   int value;
   Layout layout;  // relative to where the value begins
 };
 struct Plan {
   int values = 0;
+  bool complete = true;  // every step is prepared
   std::vector<PlanStep> steps;
   std::vector<PlanResult> results;
 };
@@ -61,7 +65,7 @@ struct Plan {
 // Greedy fusion: stream/planner.cpp says how.
 Plan make_plan(const Segment& segment, Backend& backend, int ordinal);
 
-// The plan for `segment`, from the device's cache or made now.
+// The plan for `segment`, from the device's cache or made now; kept if it is complete.
 std::shared_ptr<const Plan> plan_for(const Segment& segment, int device);
 size_t cached_plan_count(int device);
 

@@ -1,9 +1,9 @@
 // The planner: one pass that groups nodes greedily, one that finds what must be in memory, one that
 // builds the groups and their memory plan.
 //
-// Groups run in the order of their numbers.  A node may join the last group that any of its operands
-// comes from, because everything else that it reads is then ready before that group runs.  It does if
-// that group, or a later one, is still open to it:
+// Groups run in the order of their numbers.  A node may join the last group that any of its
+// operands comes from, because everything else that it reads is then ready before that group runs.
+// It does if that group, or a later one, is still open to it:
 //   - a pointwise node joins a group whose steps so far have its shape: the one that makes its
 //     operand, else one of the newest that reads what it reads, else the newest of all;
 //   - a reduction joins the pointwise group that makes its operand, and becomes the group's anchor;
@@ -19,20 +19,20 @@
 namespace fornax {
 namespace {
 
-constexpr int kLargestGroup = 64;   // steps of work
+constexpr int kLargestGroup = 64;  // steps of work
 constexpr int kMostInputs = 24;
-constexpr int kLookBack = 4;        // newest groups that are tried
+constexpr int kLookBack = 4;  // newest groups that are tried
 
 // Casts work element by element like the ops with a value column.
 bool works_by_element(Op op) { return is_pointwise(op) || op == Op::cast; }
 
 struct Draft {
   std::vector<int> nodes;
-  int anchor = -1;      // node
+  int anchor = -1;  // node
   Shape domain;
-  Shape result;         // of the anchor
+  Shape result;  // of the anchor
   bool open = false;
-  int inputs = 0;       // upper bound
+  int inputs = 0;  // upper bound
 };
 
 // Where a value's elements lie.
@@ -44,7 +44,9 @@ struct Location {
 class Planner {
  public:
   Planner(const Segment& segment, Backend& backend, int ordinal)
-      : segment_(segment), leaves_(int(segment.leaves.size())), backend_(backend),
+      : segment_(segment),
+        leaves_(int(segment.leaves.size())),
+        backend_(backend),
         ordinal_(ordinal) {}
 
   Plan run() {
@@ -69,9 +71,7 @@ class Planner {
   }
 
   // The group that computes what `input` looks at, -1 for leaves.
-  int group_of(int input) const {
-    return input < leaves_ ? -1 : group_[size_t(input - leaves_)];
-  }
+  int group_of(int input) const { return input < leaves_ ? -1 : group_[size_t(input - leaves_)]; }
 
   void group_nodes() {
     group_.assign(segment_.nodes.size(), -1);
@@ -268,10 +268,23 @@ class Planner {
       step.bytes += size_t(output.type.shape.element_count()) * size_of(output.type.dtype);
     }
     log(5, "group {}:\n{}", step.ops, logs(5) ? text_of(group.graph) : "");
-    step.prepared = backend_.prepare(ordinal_, group);
+    prepare(step, group);
     step.input_offsets = offsets;
     donors_of(step, group);
     plan_.steps.push_back(std::move(step));
+  }
+
+  // A group that the backend refuses fails by itself when it is run, like any other error.
+  void prepare(PlanStep& step, const Group& group) {
+    try {
+      step.prepared = backend_.prepare(ordinal_, group);
+    } catch (const Error& error) {
+      step.failure = std::make_shared<const Error>(error);
+    } catch (const std::exception& error) {
+      step.failure = std::make_shared<const Error>(ErrorKind::internal,
+                                                   fmt::format("{}: {}", step.ops, error.what()));
+    }
+    plan_.complete &= step.prepared != nullptr;
   }
 
   // Inputs that an output of the same type could overwrite; whether they die there is found later.
@@ -295,7 +308,8 @@ class Planner {
     std::vector<int> last(size_t(plan_.values), -1);
     for (int s = 0; s < int(plan_.steps.size()); s++) {
       for (int value : plan_.steps[size_t(s)].inputs) last[size_t(value)] = s;
-      for (const PlanOutput& output : plan_.steps[size_t(s)].outputs) last[size_t(output.value)] = s;
+      for (const PlanOutput& output : plan_.steps[size_t(s)].outputs)
+        last[size_t(output.value)] = s;
     }
     for (const PlanResult& result : plan_.results) last[size_t(result.value)] = -1;
     for (int value = 0; value < plan_.values; value++) {
@@ -331,8 +345,8 @@ class Planner {
   const int ordinal_;
   Plan plan_;
   std::vector<Draft> drafts_;
-  std::vector<int> group_;       // per node; of a view the group of what it looks at
-  std::vector<bool> stored_;     // per node
+  std::vector<int> group_;    // per node; of a view the group of what it looks at
+  std::vector<bool> stored_;  // per node
   std::vector<Location> locations_;
   std::vector<std::vector<Candidate>> candidates_;  // per plan step
 };

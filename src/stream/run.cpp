@@ -41,9 +41,9 @@ struct Runner {
       RunValue& value = values[size_t(output.value)];
       if (output.donor >= 0) {
         value.buffer = values[size_t(step.inputs[size_t(output.donor)])].buffer;
+        mark_made_by(*value.buffer, output.op);
       } else {
-        const size_t bytes =
-            size_t(output.type.shape.element_count()) * size_of(output.type.dtype);
+        const size_t bytes = size_t(output.type.shape.element_count()) * size_of(output.type.dtype);
         value.buffer = device.backend->allocate(device.ordinal, std::max<size_t>(bytes, 1));
         value.buffer->device = number;
         mark_made_by(*value.buffer, output.op);
@@ -68,10 +68,15 @@ struct Runner {
   }
 };
 
+// The error with the line that recorded the op.  Where it was thrown only the call that made the
+// plan run was known, a read somewhere else.
 std::shared_ptr<const Error> with_site(const Error& error, Site site) {
-  if (error.site().line > 0 || site.line == 0) return std::make_shared<const Error>(error);
+  if (site.line == 0) return std::make_shared<const Error>(error);
+  std::string message = error.what();
+  const size_t known = error.site().line > 0 ? message.rfind(" (at ") : std::string::npos;
+  if (known != std::string::npos) message.erase(known);
   return std::make_shared<const Error>(
-      error.kind(), fmt::format("{} (at {}:{})", error.what(), site.file, site.line), site);
+      error.kind(), fmt::format("{} (at {}:{})", message, site.file, site.line), site);
 }
 
 }  // namespace
@@ -84,6 +89,7 @@ void run_plan(const Plan& plan, int device, std::vector<RunValue>& values,
   for (const PlanStep& step : plan.steps) {
     const Site site = sites[size_t(step.node)];
     std::shared_ptr<const Error> failure = runner.failed_input(step);
+    if (!failure && step.failure) failure = with_site(*step.failure, site);
     if (!failure) {
       try {
         runner.run(step);

@@ -4,8 +4,8 @@
 //  (1) The operands of a pending node are constant, ready, failed, or pending in the same stream
 //      before it; an operand that pends elsewhere is computed first.
 //  (2) Flushing computes every pending node that somebody can still read, in the calling thread and
-//      under the stream's lock, and leaves the stream empty.  Nodes whose work failed, and those that
-//      depend on them, are failed; all others are ready.
+//      under the stream's lock, and leaves the stream empty.  Nodes whose work failed, and those
+//      that depend on them, are failed; all others are ready.
 //  (3) Streams live as long as the process.
 // Any thread may flush any stream.
 #pragma once

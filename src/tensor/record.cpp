@@ -14,6 +14,7 @@ namespace fornax {
 namespace {
 
 thread_local bool grads = true;
+thread_local ReadList* reads = nullptr;
 
 Marks union_of(Marks a, Marks b) {
   a.autodiff |= b.autodiff;
@@ -38,6 +39,12 @@ void track(Node& result, std::span<Node* const> inputs) {
   bool tracked = false;
   for (Node* input : inputs) tracked |= input->tape.load(std::memory_order_relaxed) != nullptr;
   if (!tracked) return;
+  if (reads) {
+    for (Node* input : inputs) {
+      if (Ref<Tape> tape = tape_of(*input)) reads->add(tape);
+    }
+    return;
+  }
   auto tape = Ref<Tape>::adopt(new Tape);
   tape->op = result.op;
   tape->marks = result.marks;
@@ -135,8 +142,9 @@ Tensor record_nodes(Op op, std::span<Node* const> inputs, Attributes attributes,
   }
   Node& node = *result;
   const bool eager = node.marks.eager;
-  // Nobody else knows the node yet, so its second reference needs no atomic step.
-  node.references.store(2, std::memory_order_relaxed);
+  // No other thread knows the node yet, so one more reference needs no atomic step.
+  node.references.store(node.references.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
   Tensor tensor = first_handle(std::move(result));
   stream.record(Ref<Node>::adopt(&node));
   if (eager) realise(node);
@@ -145,8 +153,18 @@ Tensor record_nodes(Op op, std::span<Node* const> inputs, Attributes attributes,
 
 }  // namespace
 
-bool grad_enabled() { return grads; }
+bool grad_enabled() { return grads && !reads; }
 bool set_grad_enabled(bool enabled) { return std::exchange(grads, enabled); }
+
+ReadList::ReadList() { reads = this; }
+ReadList::~ReadList() { reads = nullptr; }
+void ReadList::add(const Ref<Tape>& tape) {
+  if (known_.insert(tape.get()).second) tapes_.push_back(tape);
+}
+void note_read(const Tensor& tensor) {
+  if (!reads || !grads) return;
+  if (Ref<Tape> tape = tape_of(tensor)) reads->add(tape);
+}
 
 Node& node_of(const Tensor& tensor) {
   if (!tensor.defined()) {

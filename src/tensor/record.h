@@ -3,6 +3,7 @@
 #include <fornax/tensor.h>
 
 #include <initializer_list>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "graph/attributes.h"
@@ -11,9 +12,10 @@
 
 namespace fornax {
 
-// Records `op` on `inputs`, which share a device, and returns the result: pending, or ready where it
-// is a view of a ready value or small enough to run at once.  Tracked where an input is tracked, the
-// result is floating and gradients are on.  Error: as infer(), and Error(device) for mixed devices.
+// Records `op` on `inputs`, which share a device, and returns the result: pending, or ready where
+// it is a view of a ready value or small enough to run at once.  Tracked where an input is tracked,
+// the result is floating and gradients are on.  Error: as infer(), and Error(device) for mixed
+// devices.
 Tensor record(Op op, std::span<const Tensor* const> inputs, Attributes attributes = {},
               Site site = {});
 inline Tensor record(Op op, std::initializer_list<const Tensor*> inputs, Attributes attributes = {},
@@ -53,6 +55,24 @@ Ref<Node> materialise(const Tensor& tensor);
 // Whether ops on this thread are tracked (NoGrad switches it off).
 bool grad_enabled();
 bool set_grad_enabled(bool enabled);  // returns what was
+
+// While one lives, ops on this thread are not tracked, and the tracked operands that they read are
+// listed: what a checkpointed function captures.  Requires: grad_enabled().
+class ReadList {
+ public:
+  ReadList();
+  ~ReadList();
+  ReadList(const ReadList&) = delete;
+  ReadList& operator=(const ReadList&) = delete;
+  void add(const Ref<Tape>& tape);
+  const std::vector<Ref<Tape>>& tapes() const { return tapes_; }  // each once
+
+ private:
+  std::vector<Ref<Tape>> tapes_;
+  std::unordered_set<const Tape*> known_;
+};
+// Adds the tensor to this thread's list, if there is one and gradients are on.
+void note_read(const Tensor& tensor);
 
 // 0 <= axis < rank.  Error(index): it names no axis of a value with `rank` axes.
 int normal_axis(int64_t axis, int rank);

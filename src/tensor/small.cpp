@@ -25,8 +25,8 @@ bool operand_of(const Node& input, const Node& result, uint64_t& number, Operand
   }
   if (state != State::ready) return false;
   const bool single = input.type.shape.rank() == 0;
-  if (!single && (input.type.shape != result.type.shape ||
-                  !is_contiguous(input.type.shape, input.layout))) {
+  if (!single &&
+      (input.type.shape != result.type.shape || !is_contiguous(input.type.shape, input.layout))) {
     return false;
   }
   const auto* bytes = static_cast<const char*>(input.buffer->data);

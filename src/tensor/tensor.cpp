@@ -67,21 +67,21 @@ void Tensor::read(void* out, size_t count, DType dtype, Site site) const {
 }
 
 // ── Elementwise ops ──────────────────────────────────────────────────────────────────────────────
-#define OP1(name, ...)                                                             \
-  Tensor name(const Operand& x) { return record_pointwise(Op::name, {&x}); }       \
-  Tensor Tensor::name(Site site) const {                                           \
-    const Operand x(*this, site);                                                  \
-    return record_pointwise(Op::name, {&x});                                       \
+#define OP1(name, ...)                                                       \
+  Tensor name(const Operand& x) { return record_pointwise(Op::name, {&x}); } \
+  Tensor Tensor::name(Site site) const {                                     \
+    const Operand x(*this, site);                                            \
+    return record_pointwise(Op::name, {&x});                                 \
   }
-#define OP2(name, ...)                                                                         \
+#define OP2(name, ...)                                                                             \
   Tensor name(const Operand& a, const Operand& b) { return record_pointwise(Op::name, {&a, &b}); } \
-  Tensor Tensor::name(const Operand& b) const {                                                \
-    const Operand a(*this, b.site());                                                          \
-    return record_pointwise(Op::name, {&a, &b});                                               \
+  Tensor Tensor::name(const Operand& b) const {                                                    \
+    const Operand a(*this, b.site());                                                              \
+    return record_pointwise(Op::name, {&a, &b});                                                   \
   }
-#define OP3(name, ...)                                                        \
-  Tensor name(const Operand& a, const Operand& b, const Operand& c) {         \
-    return record_pointwise(Op::name, {&a, &b, &c});                          \
+#define OP3(name, ...)                                                \
+  Tensor name(const Operand& a, const Operand& b, const Operand& c) { \
+    return record_pointwise(Op::name, {&a, &b, &c});                  \
   }
 #include <fornax/ops.def>
 
@@ -150,6 +150,7 @@ Tensor Tensor::to(Device device, Site site) const {
   Tensor result = from == device ? record(Op::detach, {this}) : moved(*this, device);
   set_grad_enabled(before);
   result.node()->marks = marks_of(device);
+  note_read(*this);
   if (!tape || !grad_enabled()) return result;
   auto custom = std::make_shared<CustomGradient>();
   custom->name = "to";

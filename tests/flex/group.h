@@ -48,9 +48,9 @@ inline Tensor empty(const Type& type) {
 
 // Numbers that matter to `dtype`: small ones, and its special ones.
 inline Word random_word(DType dtype, std::mt19937& random) {
-  static constexpr double kSpecial[] = {0.0,     -0.0,    1.0,   -1.0,   0.5,  1e30,
-                                        -1e30,   1e-42,   1e300, 255.0,  2.5,  100.0,
-                                        -128.0,  INFINITY, -INFINITY, NAN, 1e5, -0.75};
+  static constexpr double kSpecial[] = {0.0,    -0.0,     1.0,       -1.0,  0.5, 1e30,
+                                        -1e30,  1e-42,    1e300,     255.0, 2.5, 100.0,
+                                        -128.0, INFINITY, -INFINITY, NAN,   1e5, -0.75};
   Word word = word_of(std::uniform_real_distribution<double>(-8, 8)(random));
   if (random() % 4 == 0) word = word_of(kSpecial[random() % std::size(kSpecial)]);
   if (!is_floating(dtype) && random() % 2 == 0) {
@@ -136,7 +136,8 @@ struct Case {
   }
 };
 
-inline Tensor run_one(Op op, const std::vector<Tensor>& operands, const Attributes& attributes = {}) {
+inline Tensor run_one(Op op, const std::vector<Tensor>& operands,
+                      const Attributes& attributes = {}) {
   Case c;
   std::vector<int> numbers;
   for (const Tensor& tensor : operands) numbers.push_back(c.input(tensor));
@@ -159,21 +160,33 @@ inline double ulps(DType dtype, double expected, double got) {
     const double limit = dtype == DType::f64 ? 1.7e308 : dtype == DType::f16 ? 65000 : 3.3e38;
     return std::fabs(expected) > limit && std::fabs(got) > limit ? 1 : 1e9;
   }
-  const int digits = dtype == DType::f64 ? 53 : dtype == DType::f32 ? 24 : dtype == DType::f16 ? 11
-                     : dtype == DType::bf16 ? 8 : dtype == DType::f8e4m3 ? 4 : 3;
-  const int least = dtype == DType::f64 ? -1074 : dtype == DType::f32 ? -149 : dtype == DType::f16 ? -24
-                    : dtype == DType::bf16 ? -133 : dtype == DType::f8e4m3 ? -9 : -16;
+  const int digits = dtype == DType::f64      ? 53
+                     : dtype == DType::f32    ? 24
+                     : dtype == DType::f16    ? 11
+                     : dtype == DType::bf16   ? 8
+                     : dtype == DType::f8e4m3 ? 4
+                                              : 3;
+  const int least = dtype == DType::f64      ? -1074
+                    : dtype == DType::f32    ? -149
+                    : dtype == DType::f16    ? -24
+                    : dtype == DType::bf16   ? -133
+                    : dtype == DType::f8e4m3 ? -9
+                                             : -16;
   const int exponent = expected == 0 ? least : std::ilogb(expected) - digits + 1;
   return std::fabs(expected - got) / std::ldexp(1.0, std::max(exponent, least));
 }
 
 inline bool takes(Op op, DType dtype) {
   switch (info(op).rule) {
-    case Rule::signed_same: return !is_boolean(dtype);
+    case Rule::signed_same:
+      return !is_boolean(dtype);
     case Rule::floating:
-    case Rule::floating_boolean: return is_floating(dtype);
-    case Rule::bitwise: return !is_floating(dtype);
-    default: return true;
+    case Rule::floating_boolean:
+      return is_floating(dtype);
+    case Rule::bitwise:
+      return !is_floating(dtype);
+    default:
+      return true;
   }
 }
 

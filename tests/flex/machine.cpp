@@ -55,10 +55,12 @@ TEST(FlexPool, BodiesMayNestAndCallersMayBeMany) {
 
 TEST(FlexMemory, BlocksAreAlignedAndCounted) {
   const size_t before = memory_use().in_use;
-  for (size_t bytes : {size_t(0), size_t(1), size_t(1984), size_t(1985), size_t(5000), size_t(1) << 20,
-                       (size_t(2) << 20) + 1, size_t(9) << 20}) {
+  for (size_t bytes : {size_t(0), size_t(1), size_t(1984), size_t(1985), size_t(5000),
+                       size_t(1) << 20, (size_t(2) << 20) + 1, size_t(9) << 20}) {
     const Ref<Buffer> buffer = allocate_buffer(0, bytes);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data) % (bytes >= (size_t(2) << 20) ? 1 << 21 : 64), 0u);
+    EXPECT_EQ(
+        reinterpret_cast<uintptr_t>(buffer->data) % (bytes >= (size_t(2) << 20) ? 1 << 21 : 64),
+        0u);
     EXPECT_GE(buffer->bytes, bytes);
     EXPECT_LE(double(buffer->bytes), double(bytes) * 1.126 + 64);
     std::memset(buffer->data, 1, buffer->bytes);

@@ -46,11 +46,11 @@ TEST(FlexPointwise, EveryOpOfEveryDtypeMeansWhatTheTableSays) {
           if (same_number(type, want, got)) continue;
           const double distance =
               is_floating(type) ? ulps(type, as<double>(want), as<double>(got)) : 1e9;
-          ASSERT_LE(distance, 4.0) << info(op).name << " of " << name_of(dtype) << " element " << e
-                                   << " of " << size << ": want " << as<double>(want) << " got "
-                                   << as<double>(got) << " bits " << want.bits << " " << got.bits
-                                   << " of " << as<double>(operands[0].at(e)) << " "
-                                   << operands[0].at(e).bits << " and " << operands.back().at(e).bits;
+          ASSERT_LE(distance, 4.0)
+              << info(op).name << " of " << name_of(dtype) << " element " << e << " of " << size
+              << ": want " << as<double>(want) << " got " << as<double>(got) << " bits "
+              << want.bits << " " << got.bits << " of " << as<double>(operands[0].at(e)) << " "
+              << operands[0].at(e).bits << " and " << operands.back().at(e).bits;
         }
       }
     }
@@ -76,8 +76,9 @@ TEST(FlexPointwise, CastsBetweenAllDtypes) {
 
 TEST(FlexPointwise, AnyStridesAndBroadcasts) {
   std::mt19937 random(3);
-  const Shape shapes[] = {{},      {1},        {5},          {3, 7},       {2, 1, 300}, {40, 50},
-                          {3, 4, 5}, {2, 300, 3}, {1, 260, 270}, {2, 3, 4, 5, 6}, {0, 3},      {67, 1031}};
+  const Shape shapes[] = {{},       {1},       {5},         {3, 7},        {2, 1, 300},
+                          {40, 50}, {3, 4, 5}, {2, 300, 3}, {1, 260, 270}, {2, 3, 4, 5, 6},
+                          {0, 3},   {67, 1031}};
   const DType dtypes[] = {DType::f32, DType::i8, DType::f64, DType::bf16, DType::i32, DType::u16};
   for (int round = 0; round < 120; round++) {
     const Shape& shape = shapes[round % int(std::size(shapes))];
@@ -127,7 +128,8 @@ TEST(FlexPointwise, AnyStridesAndBroadcasts) {
 
 TEST(FlexPointwise, CopyMakesTransposesRowMajor) {
   std::mt19937 random(4);
-  for (const Shape& shape : {Shape{64, 33}, Shape{3, 100, 70}, Shape{5, 8, 9, 10}, Shape{1, 200, 31}}) {
+  for (const Shape& shape :
+       {Shape{64, 33}, Shape{3, 100, 70}, Shape{5, 8, 9, 10}, Shape{1, 200, 31}}) {
     for (DType dtype : {DType::u8, DType::f16, DType::f32, DType::i64}) {
       Tensor x = random_tensor({dtype, shape}, random);
       Tensor view = x;
@@ -145,7 +147,7 @@ struct RandomGroup {
   std::vector<Tensor> values;
 
   RandomGroup(const Shape& shape, int steps, std::mt19937& random) {
-    const DType dtypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8,
+    const DType dtypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64,  DType::i8,
                             DType::i32, DType::i64, DType::u8,   DType::bool_};
     for (int i = 0; i < 4; i++) {
       const Type type{i == 0 ? DType::bool_ : dtypes[random() % std::size(dtypes)], shape};

@@ -7,7 +7,8 @@
 namespace fornax::flex {
 namespace {
 
-const Op kReductions[] = {Op::sum, Op::prod, Op::max, Op::min, Op::any, Op::all, Op::argmax, Op::argmin};
+const Op kReductions[] = {Op::sum, Op::prod, Op::max,    Op::min,
+                          Op::any, Op::all,  Op::argmax, Op::argmin};
 
 // The elements that output element `keep` of the reduction over `axes` is made of, in order.
 Words elements_of(const Tensor& x, const Attributes& axes, int64_t keep) {
@@ -84,7 +85,8 @@ void check(Op op, const Tensor& x, const Attributes& axes, const Tensor& result,
     size_t best = 0;
     const bool largest = op == Op::max || op == Op::argmax;
     for (size_t i = 1; i < words.size(); i++) {
-      if (largest ? is_above(dtype, words[i], words[best]) : is_below(dtype, words[i], words[best])) best = i;
+      if (largest ? is_above(dtype, words[i], words[best]) : is_below(dtype, words[i], words[best]))
+        best = i;
     }
     if (op == Op::argmax || op == Op::argmin) {
       ASSERT_EQ(got.bits, best) << what;
@@ -110,10 +112,11 @@ struct Shaped {
   Shape shape;
   Attributes axes;
 };
-const Shaped kShapes[] = {{{7}, {0}},           {{1}, {0}},          {{3, 5}, {0}},     {{3, 5}, {1}},
-                          {{4, 3, 5}, {0, 2}},  {{4, 3, 5}, {1}},    {{4, 3, 5}, {0, 1, 2}},
-                          {{2, 2500}, {1}},     {{2500, 3}, {0}},    {{20, 600}, {0}},  {{2, 3, 4, 5}, {1, 3}},
-                          {{2, 3, 4, 5}, {0, 2}}, {{3, 1, 4}, {1}},  {{5, 4}, {}},      {{1, 1}, {0, 1}}};
+const Shaped kShapes[] = {
+    {{7}, {0}},          {{1}, {0}},       {{3, 5}, {0}},          {{3, 5}, {1}},
+    {{4, 3, 5}, {0, 2}}, {{4, 3, 5}, {1}}, {{4, 3, 5}, {0, 1, 2}}, {{2, 2500}, {1}},
+    {{2500, 3}, {0}},    {{20, 600}, {0}}, {{2, 3, 4, 5}, {1, 3}}, {{2, 3, 4, 5}, {0, 2}},
+    {{3, 1, 4}, {1}},    {{5, 4}, {}},     {{1, 1}, {0, 1}}};
 
 TEST(FlexReduce, EveryReductionOfEveryDtypeOverAnyAxes) {
   std::mt19937 random(11);
@@ -162,7 +165,8 @@ TEST(FlexReduce, FusedEqualsOneByOneBitForBit) {
     const Op op = kReductions[random() % std::size(kReductions)];
     if ((op == Op::argmax || op == Op::argmin) && s.axes.size() != 1) continue;
     const DType dtype = std::array{DType::f32, DType::f16, DType::i16, DType::f64}[random() % 4];
-    const Tensor x = random_view({dtype, s.shape}, random), y = random_view({dtype, s.shape}, random);
+    const Tensor x = random_view({dtype, s.shape}, random),
+                 y = random_view({dtype, s.shape}, random);
     const Tensor product = run_one(Op::mul, {x, y}), reduced = run_one(op, {product}, s.axes);
     const Tensor bias = random_tensor(reduced.type, random);
     const Tensor after = run_one(Op::maximum, {reduced, bias});
@@ -182,7 +186,8 @@ TEST(FlexReduce, FusedEqualsOneByOneBitForBit) {
       const Tensor& want = step == last ? after : step == reduce ? reduced : product;
       for (int64_t e = 0; e < want.type.shape.element_count(); e++) {
         ASSERT_TRUE(same_number(want.type.dtype, want.at(e), results[i].at(e)))
-            << "round " << round << " element " << e << "\n" << text_of(c.group.graph);
+            << "round " << round << " element " << e << "\n"
+            << text_of(c.group.graph);
       }
     }
   }

@@ -61,8 +61,7 @@ void check(DType dtype, const Case& c, Style style, std::mt19937& random) {
   const double terms = double(c.inputs * w.size[0] * w.size[1]);
   expect_near(run(prepare_convolve, Op::convolve, {&x, &weight}, w.pack()), y, terms, where);
   expect_near(run(prepare_convolve, Op::convolve_input, {&dy, &weight}, w.pack()), dx,
-              double(c.outputs * w.size[0] * w.size[1]),
-              "input gradient " + where);
+              double(c.outputs * w.size[0] * w.size[1]), "input gradient " + where);
   expect_near(run(prepare_convolve, Op::convolve_weight, {&x, &dy}, w.pack()), dw,
               double(c.images * rows * columns), "weight gradient " + where);
 }

@@ -143,8 +143,9 @@ TEST(Gather, IndexOutside) {
   for (double wrong : {7.0, -1.0}) {
     Value index = operand(DType::i64, {2}, Style::plain, [&](int64_t i) { return i ? wrong : 1; });
     const std::string words = fmt::format("index {} is outside axis 0 of size 5", wrong);
-    expect_error(ErrorKind::index, "gather: " + words,
-                 [&] { run(prepare_index, Op::gather, {&x, &index}, {0}); });
+    expect_error(ErrorKind::index, "gather: " + words, [&] {
+      run(prepare_index, Op::gather, {&x, &index}, {0});
+    });
     expect_error(ErrorKind::index, "scatter: " + words, [&] {
       Value values = number_operand(DType::f32, {2}, 1);
       run(prepare_index, Op::scatter, {&x, &index, &values},
@@ -163,11 +164,21 @@ std::vector<double> scattered(const Value& base, const Value& index, const Value
     double& old = wanted[size_t(flat(base.type.shape, to))];
     const double value = values.numbers[i];
     switch (mode) {
-      case ScatterMode::assign: old = value; break;
-      case ScatterMode::add: old += value; break;
-      case ScatterMode::multiply: old *= value; break;
-      case ScatterMode::minimum: old = std::min(old, value); break;
-      case ScatterMode::maximum: old = std::max(old, value); break;
+      case ScatterMode::assign:
+        old = value;
+        break;
+      case ScatterMode::add:
+        old += value;
+        break;
+      case ScatterMode::multiply:
+        old *= value;
+        break;
+      case ScatterMode::minimum:
+        old = std::min(old, value);
+        break;
+      case ScatterMode::maximum:
+        old = std::max(old, value);
+        break;
     }
   });
   return wanted;
@@ -214,9 +225,9 @@ TEST(Scatter, NanStaysInMinimumAndMaximum) {
   Value index = operand(DType::i64, {2}, Style::plain, [](int64_t i) { return double(i); });
   Value values = operand(DType::f32, {2}, Style::plain, [](int64_t i) { return i ? 1 : NAN; });
   for (ScatterMode mode : {ScatterMode::minimum, ScatterMode::maximum}) {
-    expect_same(run(prepare_index, Op::scatter, {&base, &index, &values},
-                    ScatterSettings::pack(0, mode)),
-                {NAN, NAN}, "nan");
+    expect_same(
+        run(prepare_index, Op::scatter, {&base, &index, &values}, ScatterSettings::pack(0, mode)),
+        {NAN, NAN}, "nan");
   }
 }
 

@@ -21,7 +21,7 @@ inline constexpr Style kStyles[] = {Style::plain, Style::reversed_axes, Style::n
 // An operand or a result: memory and layout, and what they say.
 struct Value {
   Type type;
-  Layout layout;                // offset included
+  Layout layout;  // offset included
   std::vector<uint64_t> memory;
   std::vector<double> numbers;  // row-major
   bool is_number = false;       // passed as op full
@@ -169,11 +169,20 @@ inline void expect_near(const Value& result, const std::vector<double>& wanted, 
   ASSERT_EQ(result.numbers.size(), wanted.size()) << where;
   double epsilon = 0;
   switch (result.type.dtype) {
-    case DType::f64: epsilon = 1e-15; break;
-    case DType::f32: epsilon = 1e-7; break;
-    case DType::f16: epsilon = 1e-3; break;
-    case DType::bf16: epsilon = 8e-3; break;
-    default: epsilon = is_floating(result.type.dtype) ? 0.13 : 0;
+    case DType::f64:
+      epsilon = 1e-15;
+      break;
+    case DType::f32:
+      epsilon = 1e-7;
+      break;
+    case DType::f16:
+      epsilon = 1e-3;
+      break;
+    case DType::bf16:
+      epsilon = 8e-3;
+      break;
+    default:
+      epsilon = is_floating(result.type.dtype) ? 0.13 : 0;
   }
   for (size_t i = 0; i < wanted.size(); i++) {
     const double scale = std::abs(wanted[i]) + (size_of(result.type.dtype) >= 4 ? 16 * terms : 4);

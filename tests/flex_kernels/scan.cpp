@@ -39,7 +39,8 @@ TEST(Scan, EveryOpAxisLayoutAndType) {
       for (int axis : {0, 1, 2}) {
         for (DType dtype :
              {DType::f32, DType::f64, DType::f16, DType::i8, DType::u16, DType::bool_}) {
-          Value x = random_operand(dtype, {5, 7, 140}, style, random, -1.5, 1.5);
+          const double range = op == Op::cumprod ? 1 : 1.5;
+          Value x = random_operand(dtype, {5, 7, 140}, style, random, -range, range);
           const Value y = run(prepare_scan, op, {&x}, {axis});
           std::vector<double> wanted = x.numbers;
           each_line(x.type.shape, axis, [&](const std::vector<size_t>& line) {

@@ -33,7 +33,8 @@ const Shape kShapes[] = {{}, {1}, {5}, {2, 3}, {3, 1, 2}, {0}, {2, 0, 3}};
 TEST_ON_DEVICES(Differences, activations) {
   for (const Unary& unary : kActivations) {
     const Body body = [&](const Many& in) { return unary.function(in[0]); };
-    for (const Shape& shape : kShapes) check_gradients(unary.name, body, {scattered(shape, device)});
+    for (const Shape& shape : kShapes)
+      check_gradients(unary.name, body, {scattered(shape, device)});
     check_twice(unary.name, body, {scattered({7}, device)});
     const Body moved = [&](const Many& in) { return unary.function(in[0].transpose()(slice(1))); };
     check_gradients(unary.name, moved, {scattered({2, 3}, device)});
@@ -73,7 +74,8 @@ TEST_ON_DEVICES(Differences, along_an_axis) {
 TEST_ON_DEVICES(Differences, statistics) {
   const Tensor x = scattered({3, 4}, device), y = scattered({3, 4}, device, 2);
   const auto one = [&](const char* name, auto function) {
-    check_twice(name, [&](const Many& in) { return function(in[0]); }, {x}, 5e-6);
+    check_twice(
+        name, [&](const Many& in) { return function(in[0]); }, {x}, 5e-6);
   };
   one("variance", [](const Tensor& v) { return v.variance(); });
   one("variance of columns", [](const Tensor& v) { return v.variance(0, {.correction = 0}); });
@@ -85,8 +87,9 @@ TEST_ON_DEVICES(Differences, statistics) {
   one("normalize", [](const Tensor& v) { return normalize(v); });
   one("trace", [](const Tensor& v) { return v.trace(); });
   one("triangles", [](const Tensor& v) { return v.triu(1) + v.tril(-1).square(); });
-  check_twice("cosine similarity",
-              [](const Many& in) { return cosine_similarity(in[0], in[1]); }, {x, y}, 5e-6);
+  check_twice(
+      "cosine similarity", [](const Many& in) { return cosine_similarity(in[0], in[1]); }, {x, y},
+      5e-6);
   check_twice("logaddexp", [](const Many& in) { return logaddexp(in[0], in[1]); }, {x, y});
   check_twice("glu", [](const Many& in) { return glu(in[0]); }, {x});
 }
@@ -98,21 +101,20 @@ TEST_ON_DEVICES(Differences, layers) {
     const int64_t width = shape[shape.rank() - 1];
     const Many in = {scattered(shape, device), scattered({width}, device, 2),
                      scattered({width}, device, 3)};
-    check_twice("layer_norm",
-                [](const Many& i) {
-                  return layer_norm(i[0], 1, {.weight = i[1], .bias = i[2]});
-                },
-                in, 1e-5);
-    check_twice("rms_norm", [](const Many& i) { return rms_norm(i[0], {.weight = i[1]}); }, in,
-                1e-5);
+    check_twice(
+        "layer_norm",
+        [](const Many& i) { return layer_norm(i[0], 1, {.weight = i[1], .bias = i[2]}); }, in,
+        1e-5);
+    check_twice(
+        "rms_norm", [](const Many& i) { return rms_norm(i[0], {.weight = i[1]}); }, in, 1e-5);
   }
-  check_twice("batch_norm",
-              [](const Many& i) {
-                const Tensor mean = i[0].mean({0, 2}), variance = i[0].variance({0, 2});
-                return batch_norm(i[0], mean, variance, {.weight = i[1], .bias = i[2]});
-              },
-              {scattered({2, 2, 3}, device), scattered({2}, device, 2), scattered({2}, device, 3)},
-              1e-5);
+  check_twice(
+      "batch_norm",
+      [](const Many& i) {
+        const Tensor mean = i[0].mean({0, 2}), variance = i[0].variance({0, 2});
+        return batch_norm(i[0], mean, variance, {.weight = i[1], .bias = i[2]});
+      },
+      {scattered({2, 2, 3}, device), scattered({2}, device, 2), scattered({2}, device, 3)}, 1e-5);
   const Tensor ids = integers({0, 2, 2, 1}, device).reshape({2, 2});
   check_twice("embedding", [&](const Many& in) { return embedding(ids, in[0]).square(); },
               {scattered({3, 2}, device)});
@@ -123,10 +125,10 @@ TEST_ON_DEVICES(Differences, convolutions) {
     ConvOptions options;
     int64_t channels, outputs;
   };
-  for (const Case& c : {Case{{}, 2, 3}, Case{{.stride = 2, .padding = 1}, 1, 2},
-                        Case{{.padding = {1, 2}, .dilation = 2}, 1, 1},
-                        Case{{.stride = {2, 1}, .groups = 2}, 2, 4},
-                        Case{{.padding = 0, .padding_after = {1, 0}}, 1, 1}}) {
+  for (const Case& c :
+       {Case{{}, 2, 3}, Case{{.stride = 2, .padding = 1}, 1, 2},
+        Case{{.padding = {1, 2}, .dilation = 2}, 1, 1}, Case{{.stride = {2, 1}, .groups = 2}, 2, 4},
+        Case{{.padding = 0, .padding_after = {1, 0}}, 1, 1}}) {
     check_gradients("conv2d",
                     [&](const Many& in) { return conv2d(in[0], in[1], in[2], c.options); },
                     {scattered({2, c.channels, 4, 5}, device),
@@ -143,10 +145,9 @@ TEST_ON_DEVICES(Differences, convolutions) {
               },
               {scattered({1, 2, 2, 3}, device), scattered({2, 1, 2, 3}, device, 2),
                scattered({1}, device, 3)});
-  check_twice("conv1d",
-              [](const Many& in) { return conv1d(in[0], in[1], in[2], {.dilation = 2}); },
-              {scattered({2, 1, 5}, device), scattered({2, 1, 2}, device, 2),
-               scattered({2}, device, 3)});
+  check_twice(
+      "conv1d", [](const Many& in) { return conv1d(in[0], in[1], in[2], {.dilation = 2}); },
+      {scattered({2, 1, 5}, device), scattered({2, 1, 2}, device, 2), scattered({2}, device, 3)});
   check_twice("conv_transpose1d",
               [](const Many& in) { return conv_transpose1d(in[0], in[1], {}, {.dilation = 2}); },
               {scattered({1, 1, 4}, device), scattered({1, 2, 3}, device, 2)});
@@ -159,7 +160,9 @@ TEST_ON_DEVICES(Differences, pools) {
   };
   check("max_pool2d", [](const Tensor& x) { return max_pool2d(x, 2); }, {1, 2, 4, 4});
   check("max_pool2d, overlapping",
-        [](const Tensor& x) { return max_pool2d(x, {3, 2}, {.stride = 1, .padding = 1}); },
+        [](const Tensor& x) {
+          return max_pool2d(x, {3, 2}, {.stride = 1, .padding = 1});
+        },
         {2, 1, 3, 4});
   check("max_pool2d, ceil", [](const Tensor& x) { return max_pool2d(x, 2, {.ceil_mode = true}); },
         {1, 1, 3, 5});
@@ -172,7 +175,10 @@ TEST_ON_DEVICES(Differences, pools) {
   check("max_pool1d", [](const Tensor& x) { return max_pool1d(x, 2, {.stride = 1}); }, {1, 2, 4});
   check("avg_pool1d", [](const Tensor& x) { return avg_pool1d(x, 2, {.ceil_mode = true}); },
         {1, 1, 5});
-  check("adaptive_avg_pool2d", [](const Tensor& x) { return adaptive_avg_pool2d(x, {2, 3}); },
+  check("adaptive_avg_pool2d",
+        [](const Tensor& x) {
+          return adaptive_avg_pool2d(x, {2, 3});
+        },
         {1, 1, 5, 4});
 }
 
@@ -182,12 +188,15 @@ TEST_ON_DEVICES(Differences, losses) {
   const Tensor weights = from(std::vector<double>{1, 2, 3, 4}, device);
   for (Reduction r : {Reduction::mean, Reduction::sum, Reduction::none}) {
     const auto one = [&](const char* name, auto function) {
-      check_twice(name, [&](const Many& in) { return function(in[0]); }, {x}, 5e-6);
+      check_twice(
+          name, [&](const Many& in) { return function(in[0]); }, {x}, 5e-6);
     };
     const auto two = [&](const char* name, auto function) {
-      check_twice(name, [&](const Many& in) { return function(in[0], in[1]); }, {x, y}, 5e-6);
+      check_twice(
+          name, [&](const Many& in) { return function(in[0], in[1]); }, {x, y}, 5e-6);
     };
-    one("cross_entropy", [&](const Tensor& v) { return cross_entropy(v, targets, {.reduction = r}); });
+    one("cross_entropy",
+        [&](const Tensor& v) { return cross_entropy(v, targets, {.reduction = r}); });
     one("cross_entropy, smoothed and weighted", [&](const Tensor& v) {
       return cross_entropy(v, targets,
                            {.reduction = r, .label_smoothing = 0.1, .class_weights = weights});
@@ -195,18 +204,15 @@ TEST_ON_DEVICES(Differences, losses) {
     two("cross_entropy with probabilities", [&](const Tensor& v, const Tensor& t) {
       return cross_entropy(v, softmax(t), {.reduction = r});
     });
-    one("nll_loss", [&](const Tensor& v) {
-      return nll_loss(log_softmax(v), targets, {.reduction = r});
-    });
+    one("nll_loss",
+        [&](const Tensor& v) { return nll_loss(log_softmax(v), targets, {.reduction = r}); });
     two("mse", [&](const Tensor& a, const Tensor& b) { return mse_loss(a, b, {r}); });
     two("l1", [&](const Tensor& a, const Tensor& b) { return l1_loss(a, b, {r}); });
     two("huber", [&](const Tensor& a, const Tensor& b) { return huber_loss(a, b, 0.6, {r}); });
-    two("bce", [&](const Tensor& a, const Tensor& b) {
-      return bce_with_logits(a, b.sigmoid(), {r});
-    });
-    two("kl", [&](const Tensor& a, const Tensor& b) {
-      return kl_div(log_softmax(a), softmax(b), {r});
-    });
+    two("bce",
+        [&](const Tensor& a, const Tensor& b) { return bce_with_logits(a, b.sigmoid(), {r}); });
+    two("kl",
+        [&](const Tensor& a, const Tensor& b) { return kl_div(log_softmax(a), softmax(b), {r}); });
   }
 }
 

@@ -108,8 +108,7 @@ TEST_ON_DEVICES(Grad, leaves_no_trace) {
   expect_values(found[0], {2, 4});
   EXPECT_FALSE(found[1].defined());
   EXPECT_FALSE(x.grad().defined());
-  const std::string message =
-      message_of([&] { grad({y}, {x, unused}, {.retain_graph = true}); });
+  const std::string message = message_of([&] { grad({y}, {x, unused}, {.retain_graph = true}); });
   EXPECT_NE(message.find("input 1 (f32[1]) has no influence"), std::string::npos) << message;
   EXPECT_FALSE(found[0].requires_grad());
 }
@@ -121,7 +120,9 @@ TEST_ON_DEVICES(Grad, of_several_outputs_and_of_intermediates) {
       grad({y, z}, {h, x}, {.seeds = {floats({1, 10}, device), floats({2}, device).reshape({})}});
   expect_values(g[0], {5, 32});
   expect_values(g[1], {10, 128});
-  EXPECT_NE(message_of([&] { grad({y, z}, {x}, {.seeds = {x}}); }).find("1 seeds for 2 outputs"),
+  EXPECT_NE(message_of([&] {
+              grad({y, z}, {x}, {.seeds = {x}});
+            }).find("1 seeds for 2 outputs"),
             std::string::npos);
   const Tensor w = x.sum();
   expect_values(grad({w}, {w})[0], {1});
@@ -198,9 +199,10 @@ TEST_ON_DEVICES(Memory, forward_passes_alone_keep_nothing) {
     return h.sum().item<float>();
   };
   pass();
-  EXPECT_EQ(growth(device, [&] {
-              for (int i = 0; i < 100; i++) pass();
-            }),
+  EXPECT_EQ(growth(device,
+                   [&] {
+                     for (int i = 0; i < 100; i++) pass();
+                   }),
             0);
 }
 
@@ -208,10 +210,11 @@ TEST_ON_DEVICES(Memory, dropping_the_outputs_drops_the_graph) {
   const Tensor w = normal({32, 32}, 0, 0.1, {.device = device}).require_grad();
   device.sync();
   Tensor loss;
-  EXPECT_GT(growth(device, [&] {
-              loss = w.matmul(w).exp().matmul(w).sum();
-              device.sync();
-            }),
+  EXPECT_GT(growth(device,
+                   [&] {
+                     loss = w.matmul(w).exp().matmul(w).sum();
+                     device.sync();
+                   }),
             0);
   loss = {};
   const auto round = [&] {

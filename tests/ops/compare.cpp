@@ -18,12 +18,18 @@ struct Format {
 };
 Format format_of(DType dtype) {
   switch (dtype) {
-    case DType::f8e4m3: return {3, -6, 8};
-    case DType::f8e5m2: return {2, -14, 15};
-    case DType::f16: return {10, -14, 15};
-    case DType::bf16: return {7, -126, 127};
-    case DType::f32: return {23, -126, 127};
-    default: return {52, -1022, 1023};
+    case DType::f8e4m3:
+      return {3, -6, 8};
+    case DType::f8e5m2:
+      return {2, -14, 15};
+    case DType::f16:
+      return {10, -14, 15};
+    case DType::bf16:
+      return {7, -126, 127};
+    case DType::f32:
+      return {23, -126, 127};
+    default:
+      return {52, -1022, 1023};
   }
 }
 
@@ -41,14 +47,22 @@ double finite(double x, const Format& format) {
 
 bool adds(Op op, const Attributes& attributes) {
   switch (op) {
-    case Op::sum: case Op::prod: case Op::cumsum: case Op::cumprod: case Op::fold:
-    case Op::matmul: case Op::convolve: case Op::convolve_input: case Op::convolve_weight:
+    case Op::sum:
+    case Op::prod:
+    case Op::cumsum:
+    case Op::cumprod:
+    case Op::fold:
+    case Op::matmul:
+    case Op::convolve:
+    case Op::convolve_input:
+    case Op::convolve_weight:
       return true;
     case Op::scatter: {
       const ScatterMode mode = ScatterSettings(attributes).mode;
       return mode == ScatterMode::add || mode == ScatterMode::multiply;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -94,9 +108,9 @@ Host read(const Tensor& tensor) {
   const auto count = size_t(tensor.element_count());
   host.bytes.resize(count * size_of(host.type.dtype));
   switch (host.type.dtype) {
-#define FORNAX_DTYPE(name, type, ...)                                                          \
-  case DType::name:                                                                            \
-    tensor.copy_to(std::span(reinterpret_cast<type*>(host.bytes.data()), count));              \
+#define FORNAX_DTYPE(name, type, ...)                                             \
+  case DType::name:                                                               \
+    tensor.copy_to(std::span(reinterpret_cast<type*>(host.bytes.data()), count)); \
     break;
 #include <fornax/dtypes.def>
   }

@@ -34,7 +34,8 @@ void check(Numbers numbers, uint64_t seed, Device device) {
   const std::vector<Host> fused = read_all(run(graph, device.fused()));
   const size_t plans = cached_plan_count(device.physical());
   const std::vector<Host> again = read_all(run(graph, device.fused()));
-  EXPECT_EQ(cached_plan_count(device.physical()), plans) << "the second run made plans, seed " << seed;
+  EXPECT_EQ(cached_plan_count(device.physical()), plans)
+      << "the second run made plans, seed " << seed;
   ASSERT_EQ(fused.size(), eager.size());
   std::vector<Host> reference;
   if (numbers != Numbers::all) reference = read_all(run(graph, Device("reference").eager()));

@@ -3,6 +3,7 @@
 
 #include <fornax/ops.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -17,8 +18,8 @@ namespace {
 // Half of them above what runs at once, so that both ways meet.
 const Shape kShapes[] = {{}, {1}, {32}, {24, 1}, {24, 32}, {32, 24}, {768}, {4, 6, 32}, {5, 7}};
 
-constexpr double kLargest = 4;      // what floats are cut to after each op
-constexpr double kSteepest = 4;     // slope of smooth functions
+constexpr double kLargest = 4;   // what floats are cut to after each op
+constexpr double kSteepest = 4;  // slope of smooth functions
 
 // Whether small changes of operands in the range make small changes of the result, by trying.
 bool is_smooth(Op op) {
@@ -47,7 +48,8 @@ bool may_use(Op op, Numbers numbers) {
   if (numbers == Numbers::all) return true;
   if (op == Op::prod || op == Op::cumprod) return false;
   if (numbers == Numbers::exact) return is_exact(op);
-  const bool floating = is_pointwise(op) && info(op).rule != Rule::selected && takes(op, DType::f64);
+  const bool floating =
+      is_pointwise(op) && info(op).rule != Rule::selected && takes(op, DType::f64);
   if (floating && is_floating(result_dtype(op, DType::f64))) {
     static const std::vector<char> smooth = [] {
       std::vector<char> list;
@@ -142,11 +144,16 @@ class Drawing {
       return true;
     }
     switch (info(step.op).family) {
-      case Family::view: return view(step, x);
-      case Family::reduce: return reduce(step, x);
-      case Family::scan: return scan(step, x);
-      case Family::contract: return matmul(step, x);
-      default: return other(step, x);
+      case Family::view:
+        return view(step, x);
+      case Family::reduce:
+        return reduce(step, x);
+      case Family::scan:
+        return scan(step, x);
+      case Family::contract:
+        return matmul(step, x);
+      default:
+        return other(step, x);
     }
   }
 
@@ -154,7 +161,8 @@ class Drawing {
     const int rank = x.shape.rank();
     Attributes& a = step.attributes;
     switch (step.op) {
-      case Op::detach: return true;
+      case Op::detach:
+        return true;
       case Op::reshape: {
         const Shape& wanted = kShapes[size_t(below(std::size(kShapes)))];
         a.assign(wanted.begin(), wanted.end());

@@ -15,16 +15,16 @@ enum class Numbers {
 
 struct Instruction {
   Op op;
-  std::vector<int> inputs;   // earlier values
+  std::vector<int> inputs;  // earlier values
   Attributes attributes;
-  bool keep = false;         // read at the end; others are dropped after their last use
-  bool flush = false;        // run what is recorded before this one
+  bool keep = false;   // read at the end; others are dropped after their last use
+  bool flush = false;  // run what is recorded before this one
 };
 struct RandomGraph {
   Numbers numbers;
-  std::vector<Type> leaves;            // the first values
+  std::vector<Type> leaves;  // the first values
   std::vector<Instruction> instructions;
-  std::vector<int> last_use;           // per value: the last instruction that reads it
+  std::vector<int> last_use;  // per value: the last instruction that reads it
 };
 
 RandomGraph random_graph(Numbers numbers, uint64_t seed, int instructions);

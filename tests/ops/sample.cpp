@@ -14,12 +14,36 @@ namespace fornax::conformance {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kSpecialFloats[] = {0.0,    -0.0,  1.0,     -1.0,   0.5,   -2.5, 3.5,   100.25,
-                                     -7.75,  1e30,  -1e-30,  1e-40,  240.0, 89.0, -89.0, 88.5,
-                                     -103.0, 5e4,   1e-5,    kInfinity, -kInfinity,
-                                     std::numeric_limits<double>::quiet_NaN()};
-constexpr int64_t kSpecialIntegers[] = {0, 1, -1, 2, -2, 7, -7, 8, 31, 63, 64, 127, -128, 255,
-                                        32767, -32768, 65535, 2147483647, -2147483648,
+constexpr double kSpecialFloats[] = {0.0,        -0.0,
+                                     1.0,        -1.0,
+                                     0.5,        -2.5,
+                                     3.5,        100.25,
+                                     -7.75,      1e30,
+                                     -1e-30,     1e-40,
+                                     240.0,      89.0,
+                                     -89.0,      88.5,
+                                     -103.0,     5e4,
+                                     1e-5,       kInfinity,
+                                     -kInfinity, std::numeric_limits<double>::quiet_NaN()};
+constexpr int64_t kSpecialIntegers[] = {0,
+                                        1,
+                                        -1,
+                                        2,
+                                        -2,
+                                        7,
+                                        -7,
+                                        8,
+                                        31,
+                                        63,
+                                        64,
+                                        127,
+                                        -128,
+                                        255,
+                                        32767,
+                                        -32768,
+                                        65535,
+                                        2147483647,
+                                        -2147483648,
                                         std::numeric_limits<int64_t>::max(),
                                         std::numeric_limits<int64_t>::min()};
 
@@ -32,16 +56,19 @@ class Numbers {
     const bool floating = is_floating(input_.type.dtype);
     const uint64_t bits = random_();
     switch (input_.fill) {
-      case Fill::position: return int64_t(bits % uint64_t(std::max<int64_t>(input_.limit, 1)));
+      case Fill::position:
+        return int64_t(bits % uint64_t(std::max<int64_t>(input_.limit, 1)));
       case Fill::ties:
         return floating ? Scalar(double(bits % 4) - 1.5) : Scalar(int64_t(bits % 4));
       case Fill::unit: {
         const double size = 0.9 + 0.2 * fraction(bits);
-        return floating ? Scalar(bits % 3 == 0 ? -size : size) : Scalar(1 + int64_t(bits % 16 == 0));
+        return floating ? Scalar(bits % 3 == 0 ? -size : size)
+                        : Scalar(1 + int64_t(bits % 16 == 0));
       }
-      case Fill::special: return floating ? pick(kSpecialFloats, i, bits)
-                                          : pick(kSpecialIntegers, i, bits);
-      default: return tame(bits);
+      case Fill::special:
+        return floating ? pick(kSpecialFloats, i, bits) : pick(kSpecialIntegers, i, bits);
+      default:
+        return tame(bits);
     }
   }
 
@@ -89,14 +116,17 @@ Tensor view_of(const Tensor& stored, const Shape& shape, Form form) {
       attributes.push_back(size);
     } else {
       const bool shifted = form == Form::shifted && axis == 0;
-      const int64_t start = form == Form::reversed ? std::max<int64_t>(size - 1, 0)
-                            : form == Form::stepped ? 1 : shifted ? 3 : 0;
+      const int64_t start = form == Form::reversed  ? std::max<int64_t>(size - 1, 0)
+                            : form == Form::stepped ? 1
+                            : shifted               ? 3
+                                                    : 0;
       const int64_t step = form == Form::reversed ? -1 : form == Form::stepped ? 2 : 1;
       attributes.insert(attributes.end(), {size == 0 ? 0 : start, size, step});
     }
   }
   const Op op = form == Form::transposed ? Op::permute
-                : form == Form::repeated ? Op::expand : Op::slice;
+                : form == Form::repeated ? Op::expand
+                                         : Op::slice;
   return apply(op, {stored}, attributes);
 }
 

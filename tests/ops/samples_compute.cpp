@@ -139,9 +139,7 @@ Samples samples_argsort(DType dtype) {
 Samples samples_matmul(DType dtype) {
   if (!is_number(dtype)) return {};
   Samples samples;
-  const auto add = [&](Shape a, Shape b) {
-    samples.push_back({{{{dtype, a}}, {{dtype, b}}}, {}});
-  };
+  const auto add = [&](Shape a, Shape b) { samples.push_back({{{{dtype, a}}, {{dtype, b}}}, {}}); };
   add({3, 4}, {4, 5});
   add({2, 3, 4}, {2, 4, 3});
   add({2, 1, 2, 3}, {2, 1, 3, 2});
@@ -189,12 +187,11 @@ Samples samples_pool_argmax(DType dtype) {
   Samples samples;
   if (!is_number(dtype)) return samples;
   for (Fill fill : {Fill::special, Fill::ties}) {
-    for (const Convolution& c :
-         {Convolution{{1, 1, 4, 6}, 1, windowed(2, 2, 2)},
-          Convolution{{2, 3, 5, 7}, 3, windowed(3, 2, 1, 1, 0)},
-          Convolution{{1, 2, 9, 9}, 2, windowed(2, 2, 2, 0, 1, 3)},
-          Convolution{{0, 2, 4, 4}, 2, windowed(2, 2, 2)},
-          Convolution{{2, 17, 14, 14}, 17, windowed(2, 2, 2)}}) {
+    for (const Convolution& c : {Convolution{{1, 1, 4, 6}, 1, windowed(2, 2, 2)},
+                                 Convolution{{2, 3, 5, 7}, 3, windowed(3, 2, 1, 1, 0)},
+                                 Convolution{{1, 2, 9, 9}, 2, windowed(2, 2, 2, 0, 1, 3)},
+                                 Convolution{{0, 2, 4, 4}, 2, windowed(2, 2, 2)},
+                                 Convolution{{2, 17, 14, 14}, 17, windowed(2, 2, 2)}}) {
       samples.push_back({{{c.input(dtype), fill}}, c.window.pack()});
     }
   }

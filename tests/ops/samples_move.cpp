@@ -44,8 +44,8 @@ Samples samples_random_bits(DType dtype) {
   if (dtype != DType::u64) return {};  // the dtype of key and counter
   Samples samples;
   for (const Attributes& sizes : {Attributes{}, {0}, {5}, {3, 7}, {1009}}) {
-    samples.push_back({{{{dtype, {}}, Fill::position, 1 << 30}, {{dtype, {}}, Fill::special}},
-                       sizes});
+    samples.push_back(
+        {{{{dtype, {}}, Fill::position, 1 << 30}, {{dtype, {}}, Fill::special}}, sizes});
   }
   return samples;
 }
@@ -109,12 +109,9 @@ Samples samples_fold(DType dtype) {
 
 Samples samples_pad(DType dtype) {
   Samples samples;
-  for (const Row& row : {Row{{3, 4}, {1, 2, 0, 0, 1, 1}},
-                         Row{{5, 4}, {-1, -2, 0, 2, -1, 2}},
-                         Row{{}, {}},
-                         Row{{0, 2}, {1, 1, 0, 0, 0, 0}},
-                         Row{{3}, {0, 0, 2}},
-                         Row{{31, 37}, {2, 3, 1, -5, 0, 0}}}) {
+  for (const Row& row :
+       {Row{{3, 4}, {1, 2, 0, 0, 1, 1}}, Row{{5, 4}, {-1, -2, 0, 2, -1, 2}}, Row{{}, {}},
+        Row{{0, 2}, {1, 1, 0, 0, 0, 0}}, Row{{3}, {0, 0, 2}}, Row{{31, 37}, {2, 3, 1, -5, 0, 0}}}) {
     samples.push_back({{{{dtype, row.shape}, Fill::special}, {{dtype, {}}}}, row.attributes});
   }
   return samples;
@@ -134,13 +131,15 @@ Samples samples_cat(DType dtype) {
 
 Samples samples_gather(DType dtype) {
   const auto sample = [&](Shape x, DType index, Shape index_shape, int axis) {
-    return Sample{{{{dtype, x}, Fill::special},
-                   {{index, index_shape}, Fill::position, x[axis]}},
+    return Sample{{{{dtype, x}, Fill::special}, {{index, index_shape}, Fill::position, x[axis]}},
                   {axis}};
   };
-  return {sample({5, 4}, DType::i64, {3, 4}, 0),    sample({2, 3, 4}, DType::i32, {2, 3, 2}, 2),
-          sample({2, 3, 4}, DType::u8, {2, 5, 4}, 1), sample({5, 4}, DType::i64, {0, 4}, 0),
-          sample({7}, DType::i64, {1}, 0),          sample({31, 37}, DType::i64, {61, 37}, 0),
+  return {sample({5, 4}, DType::i64, {3, 4}, 0),
+          sample({2, 3, 4}, DType::i32, {2, 3, 2}, 2),
+          sample({2, 3, 4}, DType::u8, {2, 5, 4}, 1),
+          sample({5, 4}, DType::i64, {0, 4}, 0),
+          sample({7}, DType::i64, {1}, 0),
+          sample({31, 37}, DType::i64, {61, 37}, 0),
           sample({31, 37}, DType::i16, {31, 64}, 1)};
 }
 

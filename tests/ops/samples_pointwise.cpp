@@ -22,9 +22,9 @@ Sample pointwise(Op op, DType dtype, const Shape& shape, Fill fill, int small = 
   const OpInfo& row = info(op);
   for (int i = 0; i < row.inputs; i++) {
     const bool condition = row.rule == Rule::selected && i == 0;
-    sample.inputs.push_back({{condition ? DType::bool_ : dtype,
-                              i == small ? spread(shape, how) : shape},
-                             condition ? Fill::tame : fill});
+    sample.inputs.push_back(
+        {{condition ? DType::bool_ : dtype, i == small ? spread(shape, how) : shape},
+         condition ? Fill::tame : fill});
   }
   return sample;
 }
@@ -33,8 +33,8 @@ Samples pointwise_samples(Op op, DType dtype) {
   if (!takes(op, dtype)) return {};
   Samples samples;
   // The first one meets all pairs of special numbers and is tried in every form.
-  for (const Shape& shape : {Shape{613}, Shape{2, 3, 5}, Shape{}, Shape{0}, Shape{1}, Shape{2, 0, 3},
-                             Shape{7, 1, 13}, Shape{31, 37}}) {
+  for (const Shape& shape : {Shape{613}, Shape{2, 3, 5}, Shape{}, Shape{0}, Shape{1},
+                             Shape{2, 0, 3}, Shape{7, 1, 13}, Shape{31, 37}}) {
     samples.push_back(pointwise(op, dtype, shape, Fill::special));
   }
   samples.push_back(pointwise(op, dtype, {1009}, Fill::tame));

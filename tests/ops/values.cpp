@@ -1,7 +1,8 @@
 // Mode test: the values of every op on every sample in every form.
 //
 //   plain    the op alone, run as it is written, against the reference
-//   chain    the op between elementwise ops whose results nobody keeps; fused and eager must agree bit
+//   chain    the op between elementwise ops whose results nobody keeps; fused and eager must agree
+//   bit
 //            by bit, and with plain
 #include <fmt/format.h>
 #include <fornax/ops.h>
@@ -69,13 +70,14 @@ class Checker {
       const std::vector<Tensor> inputs = make_all(sample, form, 1, Device("reference").eager());
       const Host want = read(apply(op_, inputs, sample.attributes));
       const Tolerance tolerance = tolerance_of(op_, sample, inputs);
-      const Host plain = read(
-          apply(op_, make_all(sample, form, 1, device_.eager()), sample.attributes));
+      const Host plain =
+          read(apply(op_, make_all(sample, form, 1, device_.eager()), sample.attributes));
       expect(difference(plain, want, tolerance), sample, form, "against the reference");
       const Chain eager = chain(op_, sample, form, device_.eager());
       const Chain fused = chain(op_, sample, form, device_.fused());
       const Host after = read(eager.after);
-      expect(difference(read(fused.after), after), sample, form, "fused against eager, what follows");
+      expect(difference(read(fused.after), after), sample, form,
+             "fused against eager, what follows");
       expect(difference(read(fused.result), read(eager.result)), sample, form,
              "fused against eager");
       expect(difference(read(eager.result), plain), sample, form, "in a chain against alone");

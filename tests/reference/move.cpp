@@ -52,8 +52,7 @@ TEST(View, moves_elements) {
   EXPECT_EQ(viewed(Op::reshape, {2, 3}, {3, 2}), (Integers{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(viewed(Op::permute, {2, 3}, {1, 0}), (Integers{0, 3, 1, 4, 2, 5}));
   EXPECT_EQ(viewed(Op::permute, {1, 2, 3}, {2, 0, 1}), (Integers{0, 3, 1, 4, 2, 5}));
-  EXPECT_EQ(viewed(Op::expand, {6, 1}, {2, 6, 1}),
-            (Integers{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(viewed(Op::expand, {6, 1}, {2, 6, 1}), (Integers{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(viewed(Op::slice, {2, 3}, {1, 2, -1, 0, 2, 2}), (Integers{3, 5, 0, 2}));
   EXPECT_EQ(viewed(Op::unfold, {6}, {0, 3, 2, 1, 6}), (Integers{0, 1, 2, 2, 3, 4}));
   EXPECT_EQ(viewed(Op::unfold, {6}, {0, 2, 3, 2, 6}), (Integers{0, 2, 3, 5}));
@@ -97,7 +96,8 @@ TEST(Index, gather_names_what_is_outside) {
     p.step(Op::gather, {x, index}, {0});
     const std::string message = message_of(ErrorKind::index, [&] { (void)p.run(); });
     EXPECT_EQ(message, fmt::format("gather: index {} is outside axis 0 of f32[3], which has 3 "
-                                   "elements", outside));
+                                   "elements",
+                                   outside));
   }
 }
 

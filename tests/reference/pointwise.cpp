@@ -81,8 +81,8 @@ TEST(Backend, counts_memory_and_refuses_too_much) {
   EXPECT_EQ(reference().memory(0).in_use, before.in_use);
   EXPECT_GE(reference().memory(0).peak, before.in_use + 1000);
   EXPECT_NE(reference().allocate(0, 0)->data, nullptr);
-  const std::string message = message_of(
-      ErrorKind::out_of_memory, [] { (void)reference().allocate(0, size_t(1) << 60); });
+  const std::string message =
+      message_of(ErrorKind::out_of_memory, [] { (void)reference().allocate(0, size_t(1) << 60); });
   EXPECT_NE(message.find("1152921504606846976 bytes"), std::string::npos) << message;
   (void)message_of(ErrorKind::out_of_memory, [] { (void)reference().allocate(0, ~size_t(0)); });
 }

@@ -108,6 +108,19 @@ TEST(Groups, different_shapes_do_not_mix) {
             "[mul] [mul]");
 }
 
+TEST(Groups, unrelated_neighbours_of_one_shape_share_one) {
+  const Tensor x = numbers({8}), y = numbers({8}, 5);
+  Tensor a, b;
+  EXPECT_EQ(groups_of([&] {
+              a = x * 2;
+              b = y + 3;
+              recorder().flush();
+            }),
+            "[mul add]");
+  EXPECT_EQ(a.to_vector<float>()[1], 4);
+  EXPECT_EQ(b.to_vector<float>()[1], 9);
+}
+
 TEST(Groups, a_product_stands_alone) {
   const Tensor x = numbers({3, 4}), w = numbers({4, 2});
   EXPECT_EQ(groups_of([&] { (void)((x * 2).matmul(w) + 1).to_vector<float>(); }),
@@ -118,7 +131,8 @@ TEST(Groups, an_elementwise_op_after_two_reductions_waits_for_both) {
   const Tensor x = numbers({3, 4});
   Tensor y;
   EXPECT_EQ(groups_of([&] {
-              y = x.sum(1) / x.max(1);
+              const Tensor sum = x.sum(1, {.keep_dims = true});
+              y = sum / x.max(1, {.keep_dims = true});
               (void)y.to_vector<float>();
             }),
             "[sum] [max div]");

@@ -83,8 +83,10 @@ TEST(Threads, hand_pending_values_on) {
     constexpr int kRounds = 100;
     std::array<Queue, kThreads> queues;
     std::array<float, kThreads> results{};
-    on_threads([&](int t) {
+    for (int t = 0; t < kThreads; t++) {
       queues[size_t(t)].push(full({600}, t, {.device = device}).copy());
+    }
+    on_threads([&](int t) {
       for (int round = 0; round < kRounds; round++) {
         Tensor x = queues[size_t(t)].pop();
         x = x * 1 + 1;
@@ -93,14 +95,16 @@ TEST(Threads, hand_pending_values_on) {
       results[size_t(t)] = queues[size_t(t)].pop().to_vector<float>()[599];
     });
     for (int t = 0; t < kThreads; t++) {
-      EXPECT_EQ(results[size_t(t)], float(kRounds + (t - kRounds % kThreads + kThreads) % kThreads));
+      EXPECT_EQ(results[size_t(t)],
+                float(kRounds + (t - kRounds % kThreads + kThreads) % kThreads));
     }
   });
 }
 
 TEST(Threads, sync_runs_what_others_recorded) {
+  const Tensor leaf = numbers({600});
   Tensor x;
-  std::thread([&] { x = numbers({600}) + 1; }).join();
+  std::thread([&] { x = leaf + 1; }).join();
   const size_t before = recorder().memory().in_use;
   recorder().sync();
   EXPECT_EQ(recorder().memory().in_use, before + 2400);

@@ -13,8 +13,8 @@ use std::hint::black_box;
 const DEVICE: Device = Device::Cpu;
 
 fn small_add(rounds: usize) -> Result<()> {
-    let a = Tensor::rand(0f32, 1f32, 16, &DEVICE)?;
-    let b = Tensor::rand(0f32, 1f32, 16, &DEVICE)?;
+    let a = Tensor::rand(0f32, 1f32, (16,), &DEVICE)?;
+    let b = Tensor::rand(0f32, 1f32, (16,), &DEVICE)?;
     common::time_adds("small_add", rounds, || {
         for _ in 0..CHAIN {
             black_box((&a + &b).unwrap());
