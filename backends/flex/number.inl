@@ -308,7 +308,21 @@ HWY_INLINE Num<T> bitwise_xor(Num<T> a, Num<T> b) {
 FORNAX_BY_LANE2(trunc_divide)
 FORNAX_BY_LANE2(floor_divide)
 FORNAX_BY_LANE2(fmod)
-FORNAX_BY_LANE2(remainder)
+
+// Rounding to T must not reach b: a remainder is below it (graph/evaluate.cpp does the same).
+template <class T>
+HWY_INLINE T remainder_of(T a, T b) {
+  const T rest = from_number<T>(numbers::remainder(to_number(a), to_number(b)));
+  if constexpr (std::is_floating_point_v<T>) {
+    if (rest == b && b - b == 0) return std::nextafter(b, T(0));
+  }
+  return rest;
+}
+template <class T>
+HWY_INLINE Slow<T> remainder(Num<T> a, Num<T> b) {
+  return Slow<T>(lane_by_lane([](T s, T t) { return remainder_of(s, t); }, a, b));
+}
+
 FORNAX_BY_LANE2(pow)
 FORNAX_BY_LANE2(shift_left)
 FORNAX_BY_LANE2(shift_right)

@@ -4,6 +4,7 @@
 // of neighbouring lines advances together, so that memory is read in order.  Floats are summed and
 // multiplied in f64 and rounded at each element; integers wrap in the widened type.
 #include <algorithm>
+#include <cmath>
 
 #include "backends/flex/gemm_pack.h"
 #include "backends/flex/index.h"
@@ -28,17 +29,24 @@ struct RunningProduct {
     return before * x;
   }
 };
-// A NaN replaces any number and is replaced by none.
+// A NaN replaces any number and is replaced by none.  Of zeros, +0 is the larger.
+template <class A>
+bool is_minus_zero(A x) {
+  if constexpr (std::is_floating_point_v<A>) return x == 0 && std::signbit(x);
+  return false;
+}
 struct RunningMaximum {
   template <class A>
   static A next(A before, A x) {
-    return before >= x || before != before ? before : x;
+    if (before == x) return is_minus_zero(before) ? x : before;
+    return before > x || before != before ? before : x;
   }
 };
 struct RunningMinimum {
   template <class A>
   static A next(A before, A x) {
-    return before <= x || before != before ? before : x;
+    if (before == x) return is_minus_zero(x) ? x : before;
+    return before < x || before != before ? before : x;
   }
 };
 

@@ -171,10 +171,10 @@ TEST(Safetensors, every_cut_of_a_file_is_refused) {
 }
 
 TEST(Safetensors, any_flipped_byte_is_harmless) {
-  const std::string whole = file_of(
-      R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"b\u00e9":{"dtype":"F32","shape":[1,1],)"
-      R"("data_offsets":[3,7]}})",
-      "abcdefg");
+  const std::string whole =
+      file_of(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},)"
+              R"("b\u00e9":{"dtype":"F32","shape":[1,1],"data_offsets":[3,7]}})",
+              "abcdefg");
   for (size_t at = 0; at < whole.size(); at++) {
     for (const int flip : {1, 2, 4, 8, 16, 32, 64, 128}) {
       std::string bytes = whole;

@@ -75,16 +75,36 @@ bool runs(Op op, DType dtype, Device device) {
   }
 }
 
-// "all", or the dtypes that work.
+// One name for the usual sets of dtypes, else a list.
+std::string name_of_set(const std::vector<DType>& set) {
+  const struct {
+    const char* name;
+    bool (*holds)(DType);
+  } classes[] = {{"all", [](DType) { return true; }},
+                 {"numbers", [](DType dtype) { return !is_boolean(dtype); }},
+                 {"floats", is_floating},
+                 {"whole", [](DType dtype) { return !is_floating(dtype); }}};
+  for (const auto& one : classes) {
+    std::vector<DType> members;
+    for (int d = 0; d < kDTypeCount; d++) {
+      if (one.holds(DType(d))) members.push_back(DType(d));
+    }
+    if (members == set) return one.name;
+  }
+  std::string list;
+  for (DType dtype : set) list += (list.empty() ? "" : " ") + std::string(name_of(dtype));
+  return list;
+}
+
+// The dtypes that work, and those that should and do not.
 std::string supported(Op op, Device device) {
-  std::string list, missing;
+  std::vector<DType> working, missing;
   for (int d = 0; d < kDTypeCount; d++) {
     const DType dtype = DType(d);
-    if (samples_of(op, dtype).empty()) continue;
-    std::string& text = runs(op, dtype, device) ? list : missing;
-    text += (text.empty() ? "" : " ") + std::string(name_of(dtype));
+    if (!samples_of(op, dtype).empty())
+      (runs(op, dtype, device) ? working : missing).push_back(dtype);
   }
-  return missing.empty() ? list : list + " (not " + missing + ")";
+  return name_of_set(working) + (missing.empty() ? "" : " (not " + name_of_set(missing) + ")");
 }
 
 }  // namespace
@@ -105,6 +125,8 @@ void print_speed() {
 }
 
 void print_support() {
+  std::printf(
+      "Dtypes of operands: all, numbers (all but bool), floats, whole (integers and bool).\n\n");
   std::string head = "| op |", rule = "|---|";
   for (Device device : usable_devices()) {
     head += " " + short_name(device) + " |";
