@@ -423,8 +423,8 @@ void run_blocks(const Instruction* program, const Operand* operands, int64_t cou
   const Reg zero = to_register(Num<float>(0));
   for (int64_t i = 0; i < count; i += slice) {
     const Context context{program, operands, i + slice < count ? i + slice : count};
-    reinterpret_cast<Stage>(program->stage)(program, &context, i, zero, zero, zero, zero, zero, zero,
-                                            zero, zero);
+    reinterpret_cast<Stage>(program->stage)(program, &context, i, zero, zero, zero, zero, zero,
+                                            zero, zero, zero);
   }
 }
 
