@@ -64,7 +64,7 @@ int count_threads() {
 
 // What the counter holds: the job's number, how many chunks it has, and the next unclaimed one.  A
 // thread that wakes late sees another job or nothing left, and never touches what is not its own.
-struct Ticket {
+struct alignas(8) Ticket {  // aligned so that every compiler reads and writes it in one step
   uint32_t job;
   uint16_t chunks, next;
 };

@@ -55,6 +55,20 @@ void take(T& out, const toml::table& table, const char* name, const std::string&
   out = *value;
 }
 
+// A misspelt name would otherwise do nothing and say nothing.
+void check_names(const toml::table& table, const std::string& origin) {
+  for (const auto& [key, value] : table) {
+    bool known = false;
+#define FORNAX_SETTING(type, name, value, documentation) known |= key.str() == #name;
+#include "base/settings.def"
+    if (!known) {
+      fail(ErrorKind::value,
+           "settings: {} has \"{}\", which is no setting; fornax doctor lists them", origin,
+           key.str());
+    }
+  }
+}
+
 std::string config_file() {
   if (std::ifstream("fornax.toml")) return "fornax.toml";
   const char* folder = std::getenv("XDG_CONFIG_HOME");
@@ -77,6 +91,7 @@ Settings read_settings(const std::string& toml_text, const std::string& origin,
     fail(ErrorKind::value, "settings: {} line {}: {}", origin, error.source().begin.line,
          error.description());
   }
+  check_names(table, origin);
 #define FORNAX_SETTING(type, name, value, documentation)         \
   take(settings.name, table, #name, origin);                     \
   if (const char* text = variable(variable_of(#name).c_str())) { \

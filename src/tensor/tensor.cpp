@@ -14,12 +14,9 @@ Tensor::Tensor(const Tensor& other) : node_(other.node_) {
 }
 
 void Tensor::release() {
-  if (node_->handles.load(std::memory_order_acquire) != 1 &&
-      node_->handles.fetch_sub(1, std::memory_order_acq_rel) != 1) {
-    return;
-  }
+  // No shortcut by a plain load: a backward pass may make a handle of a value that it has saved.
+  if (node_->handles.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   // The last handle: nobody can ask for gradients of this value any more.
-  node_->handles.store(0, std::memory_order_release);
   if (node_->tape.load(std::memory_order_relaxed)) drop_tape(*node_);
   Ref<Node>::adopt(node_);
 }

@@ -155,6 +155,7 @@ TEST(settings, say_what_cannot_be_read) {
       {"threads = 3.5\n", "settings: threads in my.toml must be a whole number"},
       {"eager = 1\n", "settings: eager in my.toml must be true or false"},
       {"device = 0\n", "settings: device in my.toml must be a string"},
+      {"theads = 3\n", "settings: my.toml has \"theads\", which is no setting"},
       {"threads = 1\nthreads = \n", "settings: my.toml line 2: "},
       {"= 3\n", "settings: my.toml line 1: "},
   };
