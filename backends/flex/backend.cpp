@@ -5,6 +5,7 @@
 #include "backends/flex/describe.h"
 #include "backends/flex/kernels.h"
 #include "backends/flex/memory.h"
+#include "backends/flex/onednn.h"
 #include "backends/flex/small.h"
 #include "base/error.h"
 
@@ -55,6 +56,7 @@ class Flex : public Backend {
   }
   void synchronize(int) override {}
   SmallKernel small_kernel() override { return run_small; }
+  std::string remark(int) override { return describe_onednn(); }
 };
 
 const Registered kFlex(0, []() -> std::unique_ptr<Backend> { return std::make_unique<Flex>(); });

@@ -1,10 +1,12 @@
 // matmul: the product of matrices over leading axes.  Floats go through gemm, halves with f32 sums
-// and one rounding at the end; integers are exact modulo the width of their type.
+// and one rounding at the end; integers are exact modulo the width of their type.  Large products
+// of f32 go to oneDNN where it is installed.
 #include <algorithm>
 
 #include "backends/flex/gemm.h"
 #include "backends/flex/gemm_pack.h"
 #include "backends/flex/index.h"
+#include "backends/flex/onednn.h"
 #include "backends/flex/pool.h"
 #include "base/error.h"
 
@@ -51,8 +53,16 @@ Batch batch_of(const AnchorPlan& plan) {
   return batch;
 }
 
+void f32_product(const ProductSize& size, const Matrix& a, const Matrix& b, float* c) {
+  if (suits_onednn(size, a, b)) {
+    const OneDnn* library = onednn();
+    if (library && onednn_product(*library, size, a, b, c)) return;
+  }
+  gemm(size, a, b, c);
+}
+
 void float_product(const ProductSize& size, const Matrix& a, const Matrix& b, void* c) {
-  if (a.dtype == DType::f32) return gemm(size, a, b, static_cast<float*>(c));
+  if (a.dtype == DType::f32) return f32_product(size, a, b, static_cast<float*>(c));
   if (a.dtype == DType::f64) return gemm(size, a, b, static_cast<double*>(c));
   const int64_t count = size.m * size.n;
   Workspace sums(size_t(count) * sizeof(float));

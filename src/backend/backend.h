@@ -81,6 +81,8 @@ class Backend {
                        std::span<const Argument> outputs) = 0;
   virtual void synchronize(int device) = 0;
   virtual SmallKernel small_kernel() { return nullptr; }  // (optional)
+  // (optional) What a person asking about the device should also know; may take milliseconds.
+  virtual std::string remark(int /*device*/) { return {}; }
 };
 
 }  // namespace fornax

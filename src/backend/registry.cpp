@@ -117,7 +117,8 @@ std::string Device::describe() const {
   const PhysicalDevice& device = physical_device(physical_);
   std::string stack = fmt::format("{}<{}>", eager_ ? "eager" : "fused", device.backend->name());
   if (autodiff_) stack = fmt::format("autodiff<{}>", stack);
-  return fmt::format("{} on {}", stack, device.description);
+  const std::string remark = device.backend->remark(device.ordinal);
+  return fmt::format("{} on {}{}{}", stack, device.description, remark.empty() ? "" : "; ", remark);
 }
 
 Device Device::autodiff(Checkpointing checkpointing) const {

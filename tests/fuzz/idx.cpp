@@ -13,7 +13,7 @@ using namespace fornax;
 void target(std::string_view input) {
   data::IdxArray array;
   try {
-    array = data::read_idx(testing::file_with(input));
+    array = data::read_idx(::fornax::testing::file_with(input));
   } catch (const Error& error) {
     FORNAX_FUZZ_EXPECT(error.kind() == ErrorKind::io);
     return;

@@ -12,7 +12,7 @@ using namespace fornax;
 
 void target(std::string_view input) {
   try {
-    const io::Safetensors file(testing::file_with(input));
+    const io::Safetensors file(::fornax::testing::file_with(input));
     for (const io::Entry& entry : file.entries()) {
       const Tensor tensor = file.read(entry.name);
       FORNAX_FUZZ_EXPECT(tensor.shape() == entry.shape && tensor.dtype() == entry.dtype);
