@@ -1,7 +1,8 @@
 // Matrix products of f32 and f64, the base of flex's matmul.
 //
-// Results depend on the shape and on the instruction set: not on thread count or how the work is cut.
-// Strides matter only where m or n is 1: they decide between gemv and gemm.  Safe from any thread; runs on the pool unless told otherwise.
+// Results depend on the shape and on the instruction set: not on thread count or how the work is
+// cut.  Strides matter only where m or n is 1: they decide between gemv and gemm.  Safe from any
+// thread; runs on the pool unless told otherwise.
 #pragma once
 #include <fornax/dtype.h>
 
