@@ -31,8 +31,8 @@ Use use_of(Device device) {
   return {device.memory().in_use, cached_plan_count(device.physical()), resident()};
 }
 
-// The allocator of the process keeps some pages for itself; the address sanitizer's, all memory that
-// was freed of late (256 MiB).
+// The allocator of the process keeps some pages for itself; the address sanitizer's, all memory
+// that was freed of late (256 MiB).
 #ifdef __SANITIZE_ADDRESS__
 constexpr size_t kSlack = 512 << 20;
 #else
