@@ -1,5 +1,6 @@
 // Gradients against central differences in f64.  A plain header for the tests of this folder.
 #pragma once
+#include "tests/devices.h"
 #include "tests/tensor/expect.h"
 
 namespace fornax {
@@ -92,16 +93,6 @@ inline int64_t growth(Device device, FunctionRef<void()> work) {
   work();
   device.sync();
   return int64_t(device.memory().in_use) - int64_t(before);
-}
-
-// The message of the error that `work` throws, "" where it throws none.
-inline std::string message_of(FunctionRef<void()> work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace fornax

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "stream/plan.h"
+#include "tests/devices.h"
 
 namespace fornax {
 namespace {
@@ -43,15 +44,6 @@ void expect_flat(const Use& before, const Use& after) {
   EXPECT_EQ(after.device, before.device);
   EXPECT_EQ(after.plans, before.plans);
   EXPECT_LE(after.process, before.process + kSlack);
-}
-
-template <class Work>
-void on_devices(Work work) {
-  for (const DeviceListing& listing : devices()) {
-    if (!listing.usable) continue;
-    SCOPED_TRACE(listing.name);
-    work(Device(listing.name));
-  }
 }
 
 // Two layers by hand, 20 -> 32 -> 4.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "stream/plan.h"
+#include "tests/devices.h"
 
 namespace fornax {
 
@@ -33,16 +34,5 @@ std::string groups_of(Work&& work) {
 }
 
 inline size_t plans() { return cached_plan_count(recorder().physical()); }
-
-// The message of the error that `work` throws; empty where there is none.
-template <class Work>
-std::string message_of(Work&& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 }  // namespace fornax

@@ -19,16 +19,6 @@ void on_threads(Work work) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Each usable device in turn.
-template <class Work>
-void on_devices(Work work) {
-  for (const DeviceListing& listing : devices()) {
-    if (!listing.usable) continue;
-    SCOPED_TRACE(listing.name);
-    work(Device(listing.name));
-  }
-}
-
 TEST(Threads, record_apart) {
   on_devices([](Device device) {
     on_threads([&](int t) {
