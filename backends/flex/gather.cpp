@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/error.h"
+#include "backends/flex/index.h"
 
 namespace fornax::flex {
 namespace {
@@ -81,28 +81,11 @@ void transpose_elements(const T* from, int64_t rows, int64_t columns, int64_t fr
   }
 }
 
-// body(T()) with an unsigned type of `size` bytes.
-template <class Body>
-void with_size(int size, Body body) {
-  switch (size) {
-    case 1:
-      return body(uint8_t());
-    case 2:
-      return body(uint16_t());
-    case 4:
-      return body(uint32_t());
-    case 8:
-      return body(uint64_t());
-    default:
-      fail(ErrorKind::internal, "flex: no element has {} bytes", size);
-  }
-}
-
 }  // namespace
 
 void gather(const void* from, int size, int rank, const int64_t* sizes, const int64_t* strides,
             int64_t begin, int64_t count, void* to) {
-  with_size(size, [&]<class T>(T) {
+  with_bytes(size_t(size), [&]<class T>(T) {
     gather_elements(static_cast<const T*>(from), rank, sizes, strides, begin, count,
                     static_cast<T*>(to));
   });
@@ -110,7 +93,7 @@ void gather(const void* from, int size, int rank, const int64_t* sizes, const in
 
 void transpose(const void* from, int size, int64_t rows, int64_t columns, int64_t from_stride,
                int64_t to_stride, void* to) {
-  with_size(size, [&]<class T>(T) {
+  with_bytes(size_t(size), [&]<class T>(T) {
     transpose_elements(static_cast<const T*>(from), rows, columns, from_stride, to_stride,
                        static_cast<T*>(to));
   });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/flex/kernels.h"
+#include "base/error.h"
 #include "graph/attributes.h"
 
 namespace fornax::flex {
@@ -112,8 +113,10 @@ void with_bytes(size_t bytes, Body&& body) {
       return body(uint16_t());
     case 4:
       return body(uint32_t());
-    default:
+    case 8:
       return body(uint64_t());
+    default:
+      fail(ErrorKind::internal, "flex: no element has {} bytes", bytes);
   }
 }
 
