@@ -45,8 +45,9 @@ struct Builder::State {
   std::vector<int> bind_variables(std::vector<ValueId>& parameters);
 };
 
-// An equal value that is simpler, or -1.  Operands are resolved.  (kernel/fold.cpp)
+// An equal value that is simpler, or -1; puts operands that commute in order.  Operands are
+// resolved.  (kernel/fold.cpp)
 ValueId simplify(Builder::State& state, Code code, const ValueType& type,
-                 const std::vector<ValueId>& operands);
+                 std::vector<ValueId>& operands);
 
 }  // namespace fornax::kernel
