@@ -64,7 +64,7 @@ class Variable {
 struct KernelSettings {
   Dialect dialect = Dialect::simt;
   int threads = 128;
-  Distribution distribution;  // tile kernels; `threads` follows from it
+  Distribution distribution = {};  // tile kernels; `threads` follows from it
 };
 // What a launch promises of a number or a buffer.
 struct Facts {
