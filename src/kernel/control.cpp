@@ -1,7 +1,9 @@
 // The Builder: regions, the Variables that cross them, and the finished kernel.
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
+#include "kernel/analysis.h"
 #include "kernel/build.h"
 #include "kernel/state.h"
 
@@ -94,6 +96,8 @@ void Builder::loop(Value from, Value to, Value step, FunctionRef<void(Value)> bo
   made.operands = {as(dtype, from).id, as(dtype, to).id, as(dtype, step).id};
   state.begin_region(true);
   std::vector<ValueId> parameters = {state.new_value({dtype}, -1, int(state.open.size()) - 1)};
+  state.divisors[parameters[0]] =
+      std::gcd(divisor_of(state, made.operands[0]), divisor_of(state, made.operands[2]));
   const std::vector<ValueId> before = state.bind_variables(parameters);
   body({this, parameters[0]});
   made.regions.push_back(state.end_region().region);
