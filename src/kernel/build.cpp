@@ -13,6 +13,8 @@ namespace {
 // The value that both types broadcast to, elementwise.
 ValueType broadcast(ValueType a, const ValueType& b) {
   if (b.tile()) {
+    FORNAX_CHECK(!a.tile() || a.layout == b.layout);
+    a.layout = b.layout;
     const auto joined = [](int x, int y) {
       FORNAX_CHECK(x == y || x <= 1 || y <= 1);
       return std::max(x, y);
@@ -54,9 +56,9 @@ Builder::Builder(std::string name, KernelSettings settings) : state_(std::make_u
   Kernel& kernel = state_->kernel;
   kernel.name = std::move(name);
   kernel.dialect = settings.dialect;
-  kernel.distribution = settings.distribution;
-  const bool tiles = settings.dialect == Dialect::tile;
-  kernel.threads = tiles ? settings.distribution.threads() : settings.threads;
+  kernel.distributions = std::move(settings.distributions);
+  kernel.threads = settings.threads;
+  if (settings.dialect == Dialect::tile) kernel.threads = kernel.distributions.at(0).threads();
   state_->begin_region(false);
 }
 Builder::~Builder() = default;
@@ -132,6 +134,7 @@ static std::string key_of(const Instruction& instruction, const ValueType& type)
   put(type.lanes);
   put(type.rows);
   put(type.columns);
+  put(type.layout);
   for (const ValueId operand : instruction.operands) put(operand);
   for (const int64_t attribute : instruction.attributes) put(attribute);
   return key;
@@ -241,8 +244,9 @@ Value Builder::thread() { return place(*this, Code::thread, {}, {DType::i32}); }
 Value Builder::shared(DType dtype, int64_t count) {
   return place(*this, Code::shared, {count}, {dtype, Memory::shared});
 }
-Value Builder::iota(int axis, int extent) {
+Value Builder::iota(int axis, int extent, int layout) {
   ValueType type{DType::i32};
+  type.layout = uint8_t(layout);
   type.rows = axis == 0 ? extent : 1;
   type.columns = axis == 1 ? extent : 1;
   return place(*this, Code::iota, {axis}, type);

@@ -64,7 +64,7 @@ class Variable {
 struct KernelSettings {
   Dialect dialect = Dialect::simt;
   int threads = 128;
-  Distribution distribution;  // tile kernels; `threads` follows from it
+  std::vector<Distribution> distributions;  // tile kernels; `threads` follows from them
 };
 // What a launch promises of a number or a buffer.
 struct Facts {
@@ -108,7 +108,8 @@ class Builder {
   void warp_barrier();
 
   // Tiles.
-  Value iota(int axis, int extent);  // axis 0: rows x 1, axis 1: 1 x columns
+  // Axis 0: rows x 1, axis 1: 1 x columns; held as distribution number `layout` says.
+  Value iota(int axis, int extent, int layout = 0);
   Value spread(Value value, int rows, int columns);
   using Combine =
       FunctionRef<std::vector<Value>(std::span<const Value> left, std::span<const Value> right)>;

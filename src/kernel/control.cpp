@@ -222,7 +222,7 @@ class Compactor {
     to_.name = from_.name;
     to_.dialect = from_.dialect;
     to_.threads = from_.threads;
-    to_.distribution = from_.distribution;
+    to_.distributions = from_.distributions;
     to_.parameters = from_.parameters;
     for (size_t i = 0; i < from_.parameters.size(); i++) {
       add_value(ValueId(i), -1);

@@ -38,6 +38,7 @@ std::string text_of(const ValueType& type) {
   }
   if (type.lanes > 1) text += fmt::format("x{}", type.lanes);
   if (type.tile()) text += fmt::format("[{},{}]", type.rows, type.columns);
+  if (type.layout > 0) text += fmt::format("@{}", type.layout);
   return text;
 }
 

@@ -47,10 +47,12 @@ struct ValueType {
   Memory memory = Memory::none;
   uint8_t lanes = 1;
   int32_t rows = 0, columns = 0;  // 0, 0: no tile
+  uint8_t layout = 0;             // of a tile: which of the kernel's distributions
   bool tile() const { return rows > 0; }
   bool operator==(const ValueType&) const = default;
 };
-std::string text_of(const ValueType& type);  // "f32", "f32x4", "f32[32,128]", "global f32"
+// "f32", "f32x4", "f32[32,128]", in distribution 1 "f32[32,128]@1", "global f32"
+std::string text_of(const ValueType& type);
 
 // Numbers of a kernel's values and instructions.
 using ValueId = int32_t;
@@ -102,9 +104,9 @@ struct Distribution {
 struct Kernel {
   std::string name;
   Dialect dialect = Dialect::simt;
-  int threads = 128;                  // of a block
-  Distribution distribution;          // of a tile kernel; its product is `threads`
-  std::vector<Parameter> parameters;  // values 0 ...
+  int threads = 128;                        // of a block
+  std::vector<Distribution> distributions;  // of a tile kernel; each has all `threads`
+  std::vector<Parameter> parameters;        // values 0 ...
   std::vector<ValueInfo> values;
   std::deque<Instruction> instructions;
   Region body;

@@ -11,15 +11,21 @@
 namespace fornax::kernel {
 
 Lowering::Lowering(const Kernel& from, int warp)
-    : from_(from), warp_(warp), to_(from.name, {.threads = from.threads, .distribution = {}}) {
+    : from_(from), warp_(warp), to_(from.name, {.threads = from.threads, .distributions = {}}) {
   held_.resize(from.values.size());
-  const Distribution& d = from.distribution;
-  const Value thread = to_.thread();
-  FORNAX_CHECK(std::has_single_bit(unsigned(d.rows)) && std::has_single_bit(unsigned(d.columns)));
-  row_thread_ = thread >> std::countr_zero(unsigned(d.columns));
-  column_thread_ = d.rows == 1 ? thread : thread & (d.columns - 1);
-  if (d.rows == 1) row_thread_ = to_.as(DType::i32, 0);
-  if (d.columns == 1) column_thread_ = to_.as(DType::i32, 0);
+  for (const Distribution& d : from.distributions) {
+    FORNAX_CHECK(d.threads() == from.threads && std::has_single_bit(unsigned(d.rows)) &&
+                 std::has_single_bit(unsigned(d.columns)));
+  }
+}
+
+Value Lowering::row_thread(const Distribution& d) {
+  if (d.rows == 1) return to_.as(DType::i32, 0);
+  return to_.thread() >> std::countr_zero(unsigned(d.columns));
+}
+Value Lowering::column_thread(const Distribution& d) {
+  if (d.columns == 1) return to_.as(DType::i32, 0);
+  return d.rows == 1 ? to_.thread() : to_.thread() & (d.columns - 1);
 }
 
 Kernel Lowering::run() {
@@ -39,7 +45,7 @@ Kernel Lowering::run() {
 
 Extent Lowering::extent(const ValueType& type) const {
   if (!type.tile()) return {1, 1};
-  const Distribution& d = from_.distribution;
+  const Distribution& d = distribution(type);
   const auto share = [](int whole, int parts) {
     FORNAX_CHECK(whole == 1 || whole % parts == 0);
     return whole == 1 ? 1 : whole / parts;
@@ -55,11 +61,10 @@ Value Lowering::element(ValueId value, const Extent& whole, int e) const {
   return held_[size_t(value)][size_t(i * own.columns + j)];
 }
 
-Value Lowering::row(int i) { return row_thread_ + i * from_.distribution.rows; }
-Value Lowering::column(int j) {
-  const Distribution& d = from_.distribution;
+Value Lowering::row(const Distribution& d, int i) { return row_thread(d) + i * d.rows; }
+Value Lowering::column(const Distribution& d, int j) {
   const int chunk = j / d.vector, lane = j % d.vector;
-  return column_thread_ * d.vector + (chunk * d.columns * d.vector + lane);
+  return column_thread(d) * d.vector + (chunk * d.columns * d.vector + lane);
 }
 
 void Lowering::lower(const Region& region) {
@@ -99,8 +104,9 @@ void Lowering::lower(const Instruction& x) {
       return keep(x, 0, to_.blocks(int(x.attributes[0])));
     case Code::iota: {
       const Extent own = extent(from_.type(x.results[0]));
+      const Distribution& d = distribution(from_.type(x.results[0]));
       const bool rows = x.attributes[0] == 0;
-      for (int e = 0; e < own.count(); e++) keep(x, 0, rows ? row(e) : column(e));
+      for (int e = 0; e < own.count(); e++) keep(x, 0, rows ? row(d, e) : column(d, e));
       return;
     }
     case Code::shared:
@@ -209,6 +215,7 @@ void Lowering::assertion(const Instruction& x) {
 
 void Lowering::mma(const Instruction& x) {
   const Extent own = extent(from_.type(x.results[0]));
+  const Distribution& d = distribution(from_.type(x.results[0]));
   const Value a = scalar(x.operands[1]), b = scalar(x.operands[3]);
   const DType dtype = from_.type(x.results[0]).dtype;
   std::vector<Value> sums = held_[size_t(x.operands[0])];
@@ -218,11 +225,11 @@ void Lowering::mma(const Instruction& x) {
   for (int64_t k = 0; k < x.attributes[0]; k++) {
     std::vector<Value> left, right;
     for (int i = 0; i < own.rows; i++) {
-      left.push_back(at(a, scalar(x.operands[2]), row(i), x.attributes[1], k * x.attributes[2]));
+      left.push_back(at(a, scalar(x.operands[2]), row(d, i), x.attributes[1], k * x.attributes[2]));
     }
     for (int j = 0; j < own.columns; j++) {
       right.push_back(
-          at(b, scalar(x.operands[4]), column(j), x.attributes[4], k * x.attributes[3]));
+          at(b, scalar(x.operands[4]), column(d, j), x.attributes[4], k * x.attributes[3]));
     }
     for (int e = 0; e < own.count(); e++) {
       sums[size_t(e)] =

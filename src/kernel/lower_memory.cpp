@@ -20,11 +20,11 @@ std::vector<ValueId> ids(std::span<const Value> values) {
 }  // namespace
 
 Value Lowering::acts(const ValueType& type) {
-  const Distribution& d = from_.distribution;
+  const Distribution& d = distribution(type);
   Value first;
-  if (d.rows > 1 && type.rows <= 1) first = row_thread_ == 0;
+  if (d.rows > 1 && type.rows <= 1) first = row_thread(d) == 0;
   if (d.columns > 1 && type.columns <= 1) {
-    const Value mine = column_thread_ == 0;
+    const Value mine = column_thread(d) == 0;
     first = first ? first & mine : mine;
   }
   return first;
@@ -55,7 +55,7 @@ int Lowering::vector_width(ValueId memory, std::span<const Value> indices,
 void Lowering::load(const Instruction& x) {
   const ValueType type = from_.type(x.results[0]);
   const Extent whole = extent(type);
-  const int vector = type.columns > 1 ? from_.distribution.vector : 1;
+  const int vector = type.columns > 1 ? distribution(type).vector : 1;
   const Value memory = scalar(x.operands[0]);
   for (int e = 0; e < whole.count(); e += vector) {
     std::vector<Value> indices, masks, others;
@@ -90,9 +90,10 @@ void Lowering::store(const Instruction& x) {
   for (const ValueId operand : x.operands) {
     type.rows = std::max(type.rows, from_.type(operand).rows);
     type.columns = std::max(type.columns, from_.type(operand).columns);
+    type.layout = std::max(type.layout, from_.type(operand).layout);
   }
   const Extent whole = extent(type);
-  const int vector = type.columns > 1 ? from_.distribution.vector : 1;
+  const int vector = type.columns > 1 ? distribution(type).vector : 1;
   const Value memory = scalar(x.operands[0]), mine = acts(type);
   for (int e = 0; e < whole.count(); e += vector) {
     std::vector<Value> indices, values, masks;

@@ -62,8 +62,8 @@ std::vector<Lowering::Elements> Lowering::across_warps(const Region& region,
 
 void Lowering::reduce(const Instruction& x) {
   const Region& region = x.regions[0];
-  const Distribution& d = from_.distribution;
   const ValueType& type = from_.type(x.operands[0]);
+  const Distribution& d = distribution(type);
   const Extent whole = extent(type);
   const bool along_columns = x.attributes[0] == 1;
   const int kept = along_columns ? whole.rows : whole.columns;
@@ -101,10 +101,10 @@ void Lowering::reduce(const Instruction& x) {
     if (d.columns > warp_) {
       const int parts = d.columns / warp_;
       std::vector<Value> slots;
-      for (int i = 0; i < kept; i++) slots.push_back(type.rows == 1 ? zero : row(i));
+      for (int i = 0; i < kept; i++) slots.push_back(type.rows == 1 ? zero : row(d, i));
       Value writes = (thread & (warp_ - 1)) == 0;
-      if (type.rows == 1 && d.rows > 1) writes = writes & (row_thread_ == 0);
-      own = across_warps(region, std::move(own), column_thread_ / warp_, parts, slots, type.rows,
+      if (type.rows == 1 && d.rows > 1) writes = writes & (row_thread(d) == 0);
+      own = across_warps(region, std::move(own), column_thread(d) / warp_, parts, slots, type.rows,
                          writes);
     }
   } else if (!along_columns && type.rows > 1 && d.rows > 1) {
@@ -114,13 +114,13 @@ void Lowering::reduce(const Instruction& x) {
     if (threads > warp_) {
       // Warps that hold the same columns: all of them, or one per row thread.
       const int parts = d.columns >= warp_ ? d.rows : threads / warp_;
-      const Value part = d.columns >= warp_ ? row_thread_ : thread / warp_;
+      const Value part = d.columns >= warp_ ? row_thread(d) : thread / warp_;
       std::vector<Value> slots;
-      for (int j = 0; j < kept; j++) slots.push_back(type.columns == 1 ? zero : column(j));
+      for (int j = 0; j < kept; j++) slots.push_back(type.columns == 1 ? zero : column(d, j));
       Value writes;
       if (d.columns < warp_) writes = (thread & (warp_ - 1)) < d.columns;
       if (type.columns == 1 && d.columns > 1) {
-        const Value first = column_thread_ == 0;
+        const Value first = column_thread(d) == 0;
         writes = writes ? writes & first : first;
       }
       own = across_warps(region, std::move(own), part, parts, slots, type.columns, writes);

@@ -20,9 +20,15 @@ class Lowering {
   // Element e of a tile with extent `whole` to which `value` broadcasts.
   Value element(ValueId value, const Extent& whole, int e) const;
   Value scalar(ValueId value) const { return held_[size_t(value)][0]; }
-  // Where a thread's i-th row and j-th column are in the tile.
-  Value row(int i);
-  Value column(int j);
+  const Distribution& distribution(const ValueType& type) const {
+    return from_.distributions[type.layout];
+  }
+  // Which row and which column of threads this thread is in.
+  Value row_thread(const Distribution& d);
+  Value column_thread(const Distribution& d);
+  // Where the i-th row and j-th column that a thread holds are in the tile.
+  Value row(const Distribution& d, int i);
+  Value column(const Distribution& d, int j);
   void keep(const Instruction& x, size_t result, Value element) {
     held_[size_t(x.results[result])].push_back(element);
   }
@@ -61,7 +67,6 @@ class Lowering {
   int warp_;
   Builder to_;
   std::vector<std::vector<Value>> held_;  // by value of `from`: the thread's elements, row by row
-  Value row_thread_, column_thread_;
 };
 
 }  // namespace fornax::kernel
