@@ -108,6 +108,10 @@ ValueId Builder::State::constant(DType dtype, int64_t bits) {
   return append(std::move(made), {{dtype}})[0];
 }
 
+Value Builder::map(std::string name, DType dtype) {
+  return parameter(*this, {std::move(name), {dtype, Memory::map}, true, true, 1, 0});
+}
+
 Value Builder::constant(DType dtype, Scalar scalar) {
   return {this, state_->constant(dtype, int64_t(word_of(dtype, scalar).bits))};
 }
@@ -339,6 +343,33 @@ Value Builder::mma(Value accumulator, Value a, Value a_index, Value b, Value b_i
                    as(DType::i32, b_index).id};
   made.attributes = {k, a_strides[0], a_strides[1], b_strides[0], b_strides[1]};
   return emit(std::move(made), {accumulator.type()})[0];
+}
+
+void Builder::fetch(Value map, Value memory, Value index, std::initializer_list<Value> coordinates,
+                    int64_t bytes) {
+  Instruction made;
+  made.code = Code::fetch;
+  made.attributes = {bytes};
+  made.operands = {map.id, memory.id, as(DType::i32, index).id};
+  for (const Value& x : coordinates) made.operands.push_back(as(DType::i32, x).id);
+  emit(std::move(made), {});
+}
+Value Builder::mma_boxes(Value accumulator, Value a, Value a_index, Value b, Value b_index, int k,
+                         bool b_transposed) {
+  Instruction made;
+  made.code = Code::mma_boxes;
+  made.operands = {accumulator.id, a.id, as(DType::i32, a_index).id, b.id,
+                   as(DType::i32, b_index).id};
+  made.attributes = {k, b_transposed};
+  return emit(std::move(made), {accumulator.type()})[0];
+}
+void Builder::deposit(Value map, Value memory, Value tile,
+                      std::initializer_list<Value> coordinates) {
+  Instruction made;
+  made.code = Code::deposit;
+  made.operands = {map.id, memory.id, cast(tile, map.dtype()).id};
+  for (const Value& x : coordinates) made.operands.push_back(as(DType::i32, x).id);
+  emit(std::move(made), {});
 }
 
 Value Builder::extract(Value vector, int lane) {

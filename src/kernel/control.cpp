@@ -55,10 +55,10 @@ std::vector<ValueId> Builder::State::bind_variables(std::vector<ValueId>& parame
 namespace {
 
 // Joins the Variables after a loop: those whose value it changes become carried values of
-// `instruction`, in whose first region they are parameters from number `first` on.
+// `instruction`, in whose region `which` they are parameters from number `first` on.
 void carry(Builder::State& state, const std::vector<ValueId>& before, Instruction& instruction,
-           size_t first, std::vector<ValueType>& results, std::vector<int>& slots) {
-  std::vector<ValueId>& parameters = instruction.regions[0].parameters;
+           size_t which, size_t first, std::vector<ValueType>& results, std::vector<int>& slots) {
+  std::vector<ValueId>& parameters = instruction.regions[which].parameters;
   std::vector<ValueId>& yields = instruction.regions.back().yields;
   std::vector<ValueId> kept(parameters.begin(), parameters.begin() + std::ptrdiff_t(first));
   size_t next = first;
@@ -104,7 +104,7 @@ void Builder::loop(Value from, Value to, Value step, FunctionRef<void(Value)> bo
   made.regions[0].parameters = std::move(parameters);
   std::vector<ValueType> results;
   std::vector<int> slots;
-  carry(state, before, made, 1, results, slots);
+  carry(state, before, made, 0, 1, results, slots);
   finish_carried(state, std::move(made), std::move(results), slots);
 }
 
@@ -126,7 +126,36 @@ void Builder::repeat_while(FunctionRef<Value()> condition, FunctionRef<void()> b
   made.regions.push_back(std::move(second));
   std::vector<ValueType> results;
   std::vector<int> slots;
-  carry(state, before, made, 0, results, slots);
+  carry(state, before, made, 0, 0, results, slots);
+  finish_carried(state, std::move(made), std::move(results), slots);
+}
+
+void Builder::pipeline(Value count, int stages, FunctionRef<void(Value, Value)> produce,
+                       FunctionRef<void(Value, Value)> consume) {
+  State& state = *state_;
+  Instruction made;
+  made.code = Code::pipeline;
+  made.operands = {as(DType::i32, count).id};
+  made.attributes = {stages};
+  const auto counters = [&] {
+    const int level = int(state.open.size()) - 1;
+    return std::vector<ValueId>{state.new_value({DType::i32}, -1, level),
+                                state.new_value({DType::i32}, -1, level)};
+  };
+  state.begin_region(true);
+  std::vector<ValueId> parameters = counters();
+  produce({this, parameters[0]}, {this, parameters[1]});
+  made.regions.push_back(state.end_region().region);
+  made.regions[0].parameters = parameters;
+  state.begin_region(true);
+  parameters = counters();
+  const std::vector<ValueId> before = state.bind_variables(parameters);
+  consume({this, parameters[0]}, {this, parameters[1]});
+  made.regions.push_back(state.end_region().region);
+  made.regions[1].parameters = std::move(parameters);
+  std::vector<ValueType> results;
+  std::vector<int> slots;
+  carry(state, before, made, 1, 2, results, slots);
   finish_carried(state, std::move(made), std::move(results), slots);
 }
 

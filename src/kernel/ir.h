@@ -38,7 +38,7 @@ int code_count();
 bool parse_code(std::string_view name, Code& out);
 
 enum class Atomic : uint8_t { add, min, max, exchange, bit_or };
-enum class Memory : uint8_t { none, global, shared };
+enum class Memory : uint8_t { none, global, shared, map };
 
 // The type of a value: one element, or `lanes` of them (simt), or rows x columns (tile), or a
 // memory that holds elements.
@@ -94,9 +94,13 @@ struct Parameter {
 // + column thread.  A row thread has the rows i * rows + row thread; a column thread has, for each
 // j, the `vector` columns from (j * columns + column thread) * vector on.  Along an axis of extent
 // 1 all threads have the one element.
+//
+// As fragments, it is what the matrix units of compute 90 do: four warps hold 64 rows, lane l of
+// warp w the rows 16 w + l / 4 and 8 more, and of each 8 columns numbers 2 (l % 4) and the next.
 struct Distribution {
-  int rows = 1, columns = 128;  // threads
+  int rows = 1, columns = 128;  // threads; as fragments 32 to each 64 rows of the tile, and 4
   int vector = 4;
+  bool fragments = false;
   int threads() const { return rows * columns; }
   bool operator==(const Distribution&) const = default;
 };

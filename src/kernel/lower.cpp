@@ -10,8 +10,26 @@
 
 namespace fornax::kernel {
 
+namespace {
+
+int producer_threads(const Kernel& kernel) {
+  const auto& all = kernel.instructions;
+  const bool has = std::any_of(all.begin(), all.end(),
+                               [](const Instruction& x) { return x.code == Code::pipeline; });
+  return has ? 128 : 0;
+}
+
+}  // namespace
+
 Lowering::Lowering(const Kernel& from, int warp)
-    : from_(from), warp_(warp), to_(from.name, {.threads = from.threads, .distributions = {}}) {
+    : from_(from),
+      warp_(warp),
+      to_(from.name, {.threads = from.threads + producer_threads(from), .distributions = {}}) {
+  for (const Instruction& x : from.instructions) {
+    if (x.code != Code::pipeline) continue;
+    FORNAX_CHECK(stages_ == 0 || stages_ == int(x.attributes[0]));
+    stages_ = int(x.attributes[0]);
+  }
   held_.resize(from.values.size());
   for (const Distribution& d : from.distributions) {
     FORNAX_CHECK(d.threads() == from.threads && std::has_single_bit(unsigned(d.rows)) &&
@@ -39,13 +57,21 @@ Kernel Lowering::run() {
                             : to_.buffer(p.name, p.type.dtype, facts)};
     }
   }
-  lower(from_.body);
+  if (stages_ > 0) {
+    by_roles();
+  } else {
+    lower(from_.body);
+  }
   return to_.finish();
 }
 
 Extent Lowering::extent(const ValueType& type) const {
   if (!type.tile()) return {1, 1};
   const Distribution& d = distribution(type);
+  if (d.fragments) {
+    return {type.rows == 1 ? 1 : type.rows / (d.rows * 2),
+            type.columns == 1 ? 1 : type.columns / 4};
+  }
   const auto share = [](int whole, int parts) {
     FORNAX_CHECK(whole == 1 || whole % parts == 0);
     return whole == 1 ? 1 : whole / parts;
@@ -61,10 +87,30 @@ Value Lowering::element(ValueId value, const Extent& whole, int e) const {
   return held_[size_t(value)][size_t(i * own.columns + j)];
 }
 
-Value Lowering::row(const Distribution& d, int i) { return row_thread(d) + i * d.rows; }
+Value Lowering::row(const Distribution& d, int i) {
+  if (!d.fragments) return row_thread(d) + i * d.rows;
+  const Value thread = to_.thread();
+  // 128 threads hold 64 rows; of 16 rows a warp's lanes have lane / 4 and 8 more
+  return ((thread >> 5) << 4) + ((thread & 31) >> 2) + i * 8;
+}
 Value Lowering::column(const Distribution& d, int j) {
+  if (d.fragments) return ((to_.thread() & 3) << 1) + (j / 2 * 8 + j % 2);
   const int chunk = j / d.vector, lane = j % d.vector;
   return column_thread(d) * d.vector + (chunk * d.columns * d.vector + lane);
+}
+
+bool Lowering::skipped(ValueId value) const {
+  return role_ == Role::producer && from_.type(value).tile();
+}
+
+// What the producer has no part in: tiles, and effects other than its own.
+bool Lowering::only_consumers(const Instruction& x) const {
+  if (x.code == Code::pipeline || x.code == Code::fetch) return false;
+  const Effect effect = info(x.code).effect;
+  if (effect == Effect::region && x.code != Code::reduce && x.code != Code::scan) return false;
+  if (effect == Effect::write || effect == Effect::region) return true;
+  return std::any_of(x.results.begin(), x.results.end(),
+                     [&](ValueId result) { return from_.type(result).tile(); });
 }
 
 void Lowering::lower(const Region& region) {
@@ -97,6 +143,10 @@ void Lowering::elementwise(const Instruction& x) {
 }
 
 void Lowering::lower(const Instruction& x) {
+  if (role_ != Role::all && x.code != Code::shared) {
+    for (const ValueId result : x.results) held_[size_t(result)].clear();
+  }
+  if (role_ == Role::producer && only_consumers(x)) return;
   switch (x.code) {
     case Code::block:
       return keep(x, 0, to_.block(int(x.attributes[0])));
@@ -110,6 +160,7 @@ void Lowering::lower(const Instruction& x) {
       return;
     }
     case Code::shared:
+      if (role_ != Role::all) return;  // made before the roles part
       return keep(x, 0, to_.shared(from_.type(x.results[0]).dtype, x.attributes[0]));
     case Code::load:
       return load(x);
@@ -123,6 +174,14 @@ void Lowering::lower(const Instruction& x) {
       return reduce(x);
     case Code::mma:
       return mma(x);
+    case Code::pipeline:
+      return pipeline(x);
+    case Code::fetch:
+      return fetch(x);
+    case Code::mma_boxes:
+      return mma_boxes(x);
+    case Code::deposit:
+      return deposit(x);
     case Code::loop:
     case Code::while_:
     case Code::if_:
@@ -139,6 +198,7 @@ void Lowering::lower(const Instruction& x) {
 std::vector<Variable> Lowering::variables(std::span<const ValueId> values) {
   std::vector<Variable> made;
   for (const ValueId value : values) {
+    if (skipped(value)) continue;
     for (const Value& element : held_[size_t(value)]) made.emplace_back(element);
   }
   return made;
@@ -148,6 +208,7 @@ void Lowering::read(std::span<const ValueId> into, const std::vector<Variable>& 
   for (const ValueId value : into) {
     std::vector<Value>& elements = held_[size_t(value)];
     elements.clear();
+    if (skipped(value)) continue;
     const int count = extent(from_.type(value)).count();
     for (int e = 0; e < count; e++) elements.push_back(variables[next++]);
   }
@@ -155,6 +216,7 @@ void Lowering::read(std::span<const ValueId> into, const std::vector<Variable>& 
 void Lowering::assign(std::vector<Variable>& variables, std::span<const ValueId> from) {
   size_t next = 0;
   for (const ValueId value : from) {
+    if (skipped(value)) continue;
     for (const Value& element : held_[size_t(value)]) variables[next++] = element;
   }
 }

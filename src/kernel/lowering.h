@@ -33,6 +33,8 @@ class Lowering {
     held_[size_t(x.results[result])].push_back(element);
   }
 
+  bool skipped(ValueId value) const;
+  bool only_consumers(const Instruction& x) const;
   void lower(const Region& region);
   void lower(const Instruction& x);
   void elementwise(const Instruction& x);
@@ -42,6 +44,18 @@ class Lowering {
   std::vector<Variable> variables(std::span<const ValueId> values);
   void read(std::span<const ValueId> into, const std::vector<Variable>& variables);
   void assign(std::vector<Variable>& variables, std::span<const ValueId> from);
+
+  // kernel/lower_pipeline.cpp
+  void by_roles();
+  void pipeline(const Instruction& x);
+  void produce(const Instruction& x);
+  void consume(const Instruction& x);
+  void fetch(const Instruction& x);
+  void mma_boxes(const Instruction& x);
+  void deposit(const Instruction& x);
+  void effect(Code code, std::initializer_list<Value> operands,
+              std::initializer_list<int64_t> attributes = {});
+  void advance();
 
   // kernel/lower_memory.cpp
   void load(const Instruction& x);
@@ -63,9 +77,17 @@ class Lowering {
                                      int parts, const std::vector<Value>& slots, int slot_count,
                                      Value writes);
 
+  // A kernel with a pipeline runs in two roles: one more group of four warps fetches, the others do
+  // all else.  Each lowers the whole body, without the other's part.
+  enum class Role { all, producer, consumer };
+
   const Kernel& from_;
   int warp_;
   Builder to_;
+  Role role_ = Role::all;
+  Value full_, empty_;  // barriers with phases, one per stage
+  int stages_ = 0;
+  std::vector<Variable> stage_;  // in a role: the stage's number, its parity, copies out so far
   std::vector<std::vector<Value>> held_;  // by value of `from`: the thread's elements, row by row
 };
 
