@@ -15,7 +15,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 to_build=(g++ cmake ninja-build ccache mold zlib1g-dev libhwy-dev libtomlplusplus-dev libcli11-dev
-  libfmt-dev nlohmann-json3-dev libgtest-dev)
+  libfmt-dev nlohmann-json3-dev libsqlite3-dev libgtest-dev)
 to_demo=(dataset-fashion-mnist)
 to_test=(dataset-fashion-mnist clang-14 libclang-rt-14-dev clang-format-14 python3)
 
@@ -114,8 +114,8 @@ case $command in
     build release "bench_$1" >&2
     exec "build/release/bench/$1" "${@:2}" ;;
   size)
-    build release fornax_cli
-    tools/size build/release/cli/fornax ;;
+    build release example_readme
+    tools/size build/release/examples/readme ;;
   docs)
     need python3
     tools/docs ;;

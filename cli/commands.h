@@ -32,4 +32,10 @@ void draw(const fornax::data::Pictures& pictures, const std::vector<Caption>& ca
 
 int doctor();
 
+// What is kept of compiled code.
+int list_cache();
+int clear_cache();
+int export_cache(const std::string& path);
+int import_cache(const std::string& path);
+
 }  // namespace cli

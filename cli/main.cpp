@@ -35,6 +35,25 @@ void add_train(CLI::App& app, cli::TrainOptions& o) {
   fashion->add_flag("--resume", o.resume, "go on from the checkpoint beside --save");
 }
 
+// Its commands run as they are read.
+void add_cache(CLI::App& app, std::string& path, int& status) {
+  CLI::App* cache = app.add_subcommand("cache", "compiled code that is kept for the next process");
+  cache->require_subcommand(1);
+  const auto add = [&](const char* name, const char* words, auto run) {
+    CLI::App* command = cache->add_subcommand(name, words);
+    command->final_callback([&status, run] { status = run(); });
+    return command;
+  };
+  add("list", "what there is, the most recently used first", cli::list_cache);
+  add("clear", "forget all of it", cli::clear_cache);
+  add("export", "write it to a file", [&path] { return cli::export_cache(path); })
+      ->add_option("file", path, "the file to write")
+      ->required();
+  add("import", "take what a file has", [&path] { return cli::import_cache(path); })
+      ->add_option("file", path, "a file that export wrote")
+      ->required();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -44,8 +63,12 @@ int main(int argc, char** argv) {
   cli::TrainOptions train;
   add_train(app, train);
   app.add_subcommand("doctor", "what is installed and how it will run");
-  CLI11_PARSE(app, argc, argv);
+  std::string cache_file;
+  int status = 0;
+  add_cache(app, cache_file, status);
   try {
+    CLI11_PARSE(app, argc, argv);
+    if (app.got_subcommand("cache")) return status;
     return app.got_subcommand("doctor") ? cli::doctor() : cli::train_fashion_mnist(train);
   } catch (const std::exception& error) {
     std::fflush(stdout);

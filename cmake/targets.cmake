@@ -1,18 +1,22 @@
-# The kinds of target: rooms and backends make up the library; programs use it.
+# The kinds of target: rooms, backends and runtimes make up the libraries; programs use them.
 
-# The sources of one folder, compiled apart and gathered into the library.
-function(fornax_room name folder)
+# The sources of one folder, compiled apart and gathered into a library.
+function(fornax_room library name folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
   if(sources)
     add_library(fornax_${name} OBJECT ${sources})
     target_link_libraries(fornax_${name} PRIVATE fornax_inside)
-    target_sources(fornax PRIVATE $<TARGET_OBJECTS:fornax_${name}>)
+    target_sources(${library} PRIVATE $<TARGET_OBJECTS:fornax_${name}>)
   endif()
 endfunction()
 
-# A backend registers itself by a static initialiser; library.cmake keeps linkers from dropping it.
+# Backends and runtimes register themselves by static initialisers; library.cmake keeps linkers from
+# dropping these.
 function(fornax_backend name)
-  fornax_room(backend_${name} backends/${name})
+  fornax_room(fornax backend_${name} backends/${name})
+endfunction()
+function(fornax_runtime name)
+  fornax_room(fornax_gpu runtime_${name} runtimes/${name})
 endfunction()
 
 # A program that sees the library as a user does, in build/<preset>/<folder>/<name>.

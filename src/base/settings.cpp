@@ -123,6 +123,7 @@ std::vector<SettingRow> setting_rows() {
 }
 
 std::string cache_folder() {
+  if (settings().cache == "off") return "";
   if (!settings().cache.empty()) return settings().cache;
   const char* folder = std::getenv("XDG_CACHE_HOME");
   if (folder && *folder) return std::string(folder) + "/fornax";

@@ -27,6 +27,7 @@ struct SettingRow {
 std::vector<SettingRow> setting_rows();
 
 // The folder of the cache, by `cache`, $XDG_CACHE_HOME and $HOME in this order.  Not created.
+// Empty where `cache` is "off".
 std::string cache_folder();
 
 }  // namespace fornax

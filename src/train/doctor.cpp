@@ -67,6 +67,7 @@ std::string compiler() {
 }
 
 std::string cache_size(const std::string& folder) {
+  if (folder.empty()) return "nothing is kept";
   std::error_code error;
   uintmax_t bytes = 0, files = 0;
   for (std::filesystem::recursive_directory_iterator item(folder, error), end;
@@ -126,7 +127,7 @@ std::string doctor() {
          fmt::format("processor    {}; {}\n", processor(), features()) +
          fmt::format("threads      {} usable of {}\n", usable_threads(),
                      std::thread::hardware_concurrency()) +
-         fmt::format("cache        {}: {}\n", folder, cache_size(folder)) + device_lines() +
+         fmt::format("cache        {}: {}\n", folder.empty() ? "off" : folder, cache_size(folder)) + device_lines() +
          setting_lines() + warnings();
 }
 

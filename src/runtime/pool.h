@@ -1,0 +1,59 @@
+// A caching allocator over memory that is dear to get: segments are taken once and cut into blocks.
+//
+// Small blocks share segments of 2 MiB, middling ones segments of 20 MiB, and anything larger has a
+// segment of its own; the best fitting free block is used, and cut where much would be left.  Free
+// neighbours are always joined.  Blocks are multiples of 512 bytes, and aligned to them when
+// segments are.
+//
+// Thread-safety: every function may be called from several threads at once; `take` and `give` are
+// called under the pool's lock.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+
+#include "runtime/runtime.h"
+
+namespace fornax::runtime {
+
+class Pool {
+ public:
+  using Take = std::function<Address(size_t bytes)>;  // 0: there is no memory left
+  using Give = std::function<void(Address memory)>;
+  Pool(Take take, Give give);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // 0 when there is no memory left, also after cached segments were given back.
+  Address allocate(size_t bytes);
+  void release(Address memory) noexcept;
+  void trim();  // gives every segment back that nobody uses
+  MemoryUse use();
+
+ private:
+  struct Block;
+  struct BySize {
+    bool operator()(const Block* a, const Block* b) const;
+  };
+  using FreeBlocks = std::set<Block*, BySize>;
+
+  FreeBlocks& free_blocks(bool small) { return small ? small_ : large_; }
+  Block* find(size_t bytes, bool small);
+  Block* new_segment(size_t bytes, bool small);
+  void cut(Block* block, size_t bytes);
+  void join_next(Block* block);
+  void give_back_unused();
+
+  Take take_;
+  Give give_;
+  std::mutex mutex_;  // of what follows
+  FreeBlocks small_, large_;
+  std::unordered_map<Address, std::unique_ptr<Block>> blocks_;  // used and free
+  MemoryUse use_;
+};
+
+}  // namespace fornax::runtime
