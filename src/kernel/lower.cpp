@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "kernel/analysis.h"
 #include "kernel/lowering.h"
 #include "kernel/number.h"
 #include "kernel/state.h"
@@ -69,8 +70,7 @@ Extent Lowering::extent(const ValueType& type) const {
   if (!type.tile()) return {1, 1};
   const Distribution& d = distribution(type);
   if (d.fragments) {
-    return {type.rows == 1 ? 1 : type.rows / (d.rows * 2),
-            type.columns == 1 ? 1 : type.columns / 4};
+    return {type.rows == 1 ? 1 : type.rows / d.rows, type.columns == 1 ? 1 : type.columns / 4};
   }
   const auto share = [](int whole, int parts) {
     FORNAX_CHECK(whole == 1 || whole % parts == 0);
@@ -281,21 +281,28 @@ void Lowering::mma(const Instruction& x) {
   const Value a = scalar(x.operands[1]), b = scalar(x.operands[3]);
   const DType dtype = from_.type(x.results[0]).dtype;
   std::vector<Value> sums = held_[size_t(x.operands[0])];
-  const auto at = [&](Value memory, Value start, Value along, int64_t stride, int64_t past) {
-    return to_.cast(to_.load(memory, start + along * stride + past, x.site), dtype);
-  };
+  // Elements of b that lie side by side are loaded together.
+  const int vector = x.attributes[4] == 1 ? d.vector : 1;
   for (int64_t k = 0; k < x.attributes[0]; k++) {
     std::vector<Value> left, right;
     for (int i = 0; i < own.rows; i++) {
-      left.push_back(at(a, scalar(x.operands[2]), row(d, i), x.attributes[1], k * x.attributes[2]));
+      const Value index = scalar(x.operands[2]) + row(d, i) * x.attributes[1] + k * x.attributes[2];
+      left.push_back(to_.cast(to_.load(a, index, x.site), dtype));
     }
-    for (int j = 0; j < own.columns; j++) {
-      right.push_back(
-          at(b, scalar(x.operands[4]), column(d, j), x.attributes[4], k * x.attributes[3]));
+    for (int j = 0; j < own.columns; j += vector) {
+      const Value index =
+          scalar(x.operands[4]) + column(d, j) * x.attributes[4] + k * x.attributes[3];
+      const int bytes = vector * int(fornax::info(b.dtype()).size);
+      const bool whole = bytes <= 16 && divisor_of(to_.state(), index.id) % vector == 0;
+      const Value loaded = whole ? to_.load_vector(b, index, vector, x.site) : Value();
+      for (int lane = 0; lane < vector; lane++) {
+        const Value element = whole ? to_.extract(loaded, lane) : to_.load(b, index + lane, x.site);
+        right.push_back(to_.cast(element, dtype));
+      }
     }
     for (int e = 0; e < own.count(); e++) {
-      sums[size_t(e)] =
-          fma(left[size_t(e / own.columns)], right[size_t(e % own.columns)], sums[size_t(e)]);
+      Value& sum = sums[size_t(e)];
+      sum = fma(left[size_t(e / own.columns)], right[size_t(e % own.columns)], sum);
     }
   }
   held_[size_t(x.results[0])] = std::move(sums);
