@@ -13,6 +13,8 @@ namespace {
 // The value that both types broadcast to, elementwise.
 ValueType broadcast(ValueType a, const ValueType& b) {
   if (b.tile()) {
+    FORNAX_CHECK(!a.tile() || a.layout == b.layout);
+    a.layout = b.layout;
     const auto joined = [](int x, int y) {
       FORNAX_CHECK(x == y || x <= 1 || y <= 1);
       return std::max(x, y);
@@ -54,9 +56,9 @@ Builder::Builder(std::string name, KernelSettings settings) : state_(std::make_u
   Kernel& kernel = state_->kernel;
   kernel.name = std::move(name);
   kernel.dialect = settings.dialect;
-  kernel.distribution = settings.distribution;
-  const bool tiles = settings.dialect == Dialect::tile;
-  kernel.threads = tiles ? settings.distribution.threads() : settings.threads;
+  kernel.distributions = std::move(settings.distributions);
+  kernel.threads = settings.threads;
+  if (settings.dialect == Dialect::tile) kernel.threads = kernel.distributions.at(0).threads();
   state_->begin_region(false);
 }
 Builder::~Builder() = default;
@@ -106,6 +108,10 @@ ValueId Builder::State::constant(DType dtype, int64_t bits) {
   return append(std::move(made), {{dtype}})[0];
 }
 
+Value Builder::map(std::string name, DType dtype) {
+  return parameter(*this, {std::move(name), {dtype, Memory::map}, true, true, 1, 0});
+}
+
 Value Builder::constant(DType dtype, Scalar scalar) {
   return {this, state_->constant(dtype, int64_t(word_of(dtype, scalar).bits))};
 }
@@ -132,6 +138,7 @@ static std::string key_of(const Instruction& instruction, const ValueType& type)
   put(type.lanes);
   put(type.rows);
   put(type.columns);
+  put(type.layout);
   for (const ValueId operand : instruction.operands) put(operand);
   for (const int64_t attribute : instruction.attributes) put(attribute);
   return key;
@@ -241,8 +248,9 @@ Value Builder::thread() { return place(*this, Code::thread, {}, {DType::i32}); }
 Value Builder::shared(DType dtype, int64_t count) {
   return place(*this, Code::shared, {count}, {dtype, Memory::shared});
 }
-Value Builder::iota(int axis, int extent) {
+Value Builder::iota(int axis, int extent, int layout) {
   ValueType type{DType::i32};
+  type.layout = uint8_t(layout);
   type.rows = axis == 0 ? extent : 1;
   type.columns = axis == 1 ? extent : 1;
   return place(*this, Code::iota, {axis}, type);
@@ -335,6 +343,33 @@ Value Builder::mma(Value accumulator, Value a, Value a_index, Value b, Value b_i
                    as(DType::i32, b_index).id};
   made.attributes = {k, a_strides[0], a_strides[1], b_strides[0], b_strides[1]};
   return emit(std::move(made), {accumulator.type()})[0];
+}
+
+void Builder::fetch(Value map, Value memory, Value index, std::initializer_list<Value> coordinates,
+                    int64_t bytes) {
+  Instruction made;
+  made.code = Code::fetch;
+  made.attributes = {bytes};
+  made.operands = {map.id, memory.id, as(DType::i32, index).id};
+  for (const Value& x : coordinates) made.operands.push_back(as(DType::i32, x).id);
+  emit(std::move(made), {});
+}
+Value Builder::mma_boxes(Value accumulator, Value a, Value a_index, Value b, Value b_index, int k,
+                         bool b_transposed) {
+  Instruction made;
+  made.code = Code::mma_boxes;
+  made.operands = {accumulator.id, a.id, as(DType::i32, a_index).id, b.id,
+                   as(DType::i32, b_index).id};
+  made.attributes = {k, b_transposed};
+  return emit(std::move(made), {accumulator.type()})[0];
+}
+void Builder::deposit(Value map, Value memory, Value tile,
+                      std::initializer_list<Value> coordinates) {
+  Instruction made;
+  made.code = Code::deposit;
+  made.operands = {map.id, memory.id, cast(tile, map.dtype()).id};
+  for (const Value& x : coordinates) made.operands.push_back(as(DType::i32, x).id);
+  emit(std::move(made), {});
 }
 
 Value Builder::extract(Value vector, int lane) {

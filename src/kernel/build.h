@@ -64,7 +64,7 @@ class Variable {
 struct KernelSettings {
   Dialect dialect = Dialect::simt;
   int threads = 128;
-  Distribution distribution = {};  // tile kernels; `threads` follows from it
+  std::vector<Distribution> distributions = {};  // tile kernels; `threads` follows from them
 };
 // What a launch promises of a number or a buffer.
 struct Facts {
@@ -84,6 +84,7 @@ class Builder {
   Value buffer(std::string name, DType dtype, Facts facts = {});  // read only
   Value output(std::string name, DType dtype, Facts facts = {});  // written, perhaps read
   Value number(std::string name, DType dtype, Facts facts = {});
+  Value map(std::string name, DType dtype);  // of a matrix, for fetch and deposit
 
   Value constant(DType dtype, Scalar scalar);
   // A literal becomes a constant of `dtype`; a value is returned as it is.
@@ -108,7 +109,8 @@ class Builder {
   void warp_barrier();
 
   // Tiles.
-  Value iota(int axis, int extent);  // axis 0: rows x 1, axis 1: 1 x columns
+  // Axis 0: rows x 1, axis 1: 1 x columns; held as distribution number `layout` says.
+  Value iota(int axis, int extent, int layout = 0);
   Value spread(Value value, int rows, int columns);
   using Combine =
       FunctionRef<std::vector<Value>(std::span<const Value> left, std::span<const Value> right)>;
@@ -116,6 +118,17 @@ class Builder {
   std::vector<Value> scan(int axis, std::vector<Value> tiles, Combine combine);
   Value mma(Value accumulator, Value a, Value a_index, Value b, Value b_index, int k,
             std::array<int64_t, 2> a_strides, std::array<int64_t, 2> b_strides);
+
+  // for (i = 0; i < count; i++): `produce` starts the fetches of a turn, up to `stages` turns ahead
+  // of `consume`, which reads them.  Both get the number of the stage, where their boxes lie.
+  void pipeline(Value count, int stages, FunctionRef<void(Value i, Value stage)> produce,
+                FunctionRef<void(Value i, Value stage)> consume);
+  // `bytes`: of the map's box.
+  void fetch(Value map, Value memory, Value index, std::initializer_list<Value> coordinates,
+             int64_t bytes);
+  Value mma_boxes(Value accumulator, Value a, Value a_index, Value b, Value b_index, int k,
+                  bool b_transposed);
+  void deposit(Value map, Value memory, Value tile, std::initializer_list<Value> coordinates);
 
   // Threads.
   Value extract(Value vector, int lane);

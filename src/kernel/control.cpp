@@ -1,7 +1,9 @@
 // The Builder: regions, the Variables that cross them, and the finished kernel.
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
+#include "kernel/analysis.h"
 #include "kernel/build.h"
 #include "kernel/state.h"
 
@@ -53,10 +55,10 @@ std::vector<ValueId> Builder::State::bind_variables(std::vector<ValueId>& parame
 namespace {
 
 // Joins the Variables after a loop: those whose value it changes become carried values of
-// `instruction`, in whose first region they are parameters from number `first` on.
+// `instruction`, in whose region `which` they are parameters from number `first` on.
 void carry(Builder::State& state, const std::vector<ValueId>& before, Instruction& instruction,
-           size_t first, std::vector<ValueType>& results, std::vector<int>& slots) {
-  std::vector<ValueId>& parameters = instruction.regions[0].parameters;
+           size_t which, size_t first, std::vector<ValueType>& results, std::vector<int>& slots) {
+  std::vector<ValueId>& parameters = instruction.regions[which].parameters;
   std::vector<ValueId>& yields = instruction.regions.back().yields;
   std::vector<ValueId> kept(parameters.begin(), parameters.begin() + std::ptrdiff_t(first));
   size_t next = first;
@@ -94,13 +96,15 @@ void Builder::loop(Value from, Value to, Value step, FunctionRef<void(Value)> bo
   made.operands = {as(dtype, from).id, as(dtype, to).id, as(dtype, step).id};
   state.begin_region(true);
   std::vector<ValueId> parameters = {state.new_value({dtype}, -1, int(state.open.size()) - 1)};
+  state.divisors[parameters[0]] =
+      std::gcd(divisor_of(state, made.operands[0]), divisor_of(state, made.operands[2]));
   const std::vector<ValueId> before = state.bind_variables(parameters);
   body({this, parameters[0]});
   made.regions.push_back(state.end_region().region);
   made.regions[0].parameters = std::move(parameters);
   std::vector<ValueType> results;
   std::vector<int> slots;
-  carry(state, before, made, 1, results, slots);
+  carry(state, before, made, 0, 1, results, slots);
   finish_carried(state, std::move(made), std::move(results), slots);
 }
 
@@ -122,7 +126,36 @@ void Builder::repeat_while(FunctionRef<Value()> condition, FunctionRef<void()> b
   made.regions.push_back(std::move(second));
   std::vector<ValueType> results;
   std::vector<int> slots;
-  carry(state, before, made, 0, results, slots);
+  carry(state, before, made, 0, 0, results, slots);
+  finish_carried(state, std::move(made), std::move(results), slots);
+}
+
+void Builder::pipeline(Value count, int stages, FunctionRef<void(Value, Value)> produce,
+                       FunctionRef<void(Value, Value)> consume) {
+  State& state = *state_;
+  Instruction made;
+  made.code = Code::pipeline;
+  made.operands = {as(DType::i32, count).id};
+  made.attributes = {stages};
+  const auto counters = [&] {
+    const int level = int(state.open.size()) - 1;
+    return std::vector<ValueId>{state.new_value({DType::i32}, -1, level),
+                                state.new_value({DType::i32}, -1, level)};
+  };
+  state.begin_region(true);
+  std::vector<ValueId> parameters = counters();
+  produce({this, parameters[0]}, {this, parameters[1]});
+  made.regions.push_back(state.end_region().region);
+  made.regions[0].parameters = parameters;
+  state.begin_region(true);
+  parameters = counters();
+  const std::vector<ValueId> before = state.bind_variables(parameters);
+  consume({this, parameters[0]}, {this, parameters[1]});
+  made.regions.push_back(state.end_region().region);
+  made.regions[1].parameters = std::move(parameters);
+  std::vector<ValueType> results;
+  std::vector<int> slots;
+  carry(state, before, made, 1, 2, results, slots);
   finish_carried(state, std::move(made), std::move(results), slots);
 }
 
@@ -218,7 +251,7 @@ class Compactor {
     to_.name = from_.name;
     to_.dialect = from_.dialect;
     to_.threads = from_.threads;
-    to_.distribution = from_.distribution;
+    to_.distributions = from_.distributions;
     to_.parameters = from_.parameters;
     for (size_t i = 0; i < from_.parameters.size(); i++) {
       add_value(ValueId(i), -1);

@@ -34,10 +34,12 @@ bool parse_code(std::string_view name, Code& out) {
 std::string text_of(const ValueType& type) {
   std::string text{fornax::info(type.dtype).name};
   if (type.memory != Memory::none) {
-    return (type.memory == Memory::global ? "global " : "shared ") + text;
+    constexpr const char* kNames[] = {"", "global ", "shared ", "map "};
+    return kNames[int(type.memory)] + text;
   }
   if (type.lanes > 1) text += fmt::format("x{}", type.lanes);
   if (type.tile()) text += fmt::format("[{},{}]", type.rows, type.columns);
+  if (type.layout > 0) text += fmt::format("@{}", type.layout);
   return text;
 }
 

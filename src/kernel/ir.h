@@ -38,7 +38,7 @@ int code_count();
 bool parse_code(std::string_view name, Code& out);
 
 enum class Atomic : uint8_t { add, min, max, exchange, bit_or };
-enum class Memory : uint8_t { none, global, shared };
+enum class Memory : uint8_t { none, global, shared, map };
 
 // The type of a value: one element, or `lanes` of them (simt), or rows x columns (tile), or a
 // memory that holds elements.
@@ -47,10 +47,12 @@ struct ValueType {
   Memory memory = Memory::none;
   uint8_t lanes = 1;
   int32_t rows = 0, columns = 0;  // 0, 0: no tile
+  uint8_t layout = 0;             // of a tile: which of the kernel's distributions
   bool tile() const { return rows > 0; }
   bool operator==(const ValueType&) const = default;
 };
-std::string text_of(const ValueType& type);  // "f32", "f32x4", "f32[32,128]", "global f32"
+// "f32", "f32x4", "f32[32,128]", in distribution 1 "f32[32,128]@1", "global f32"
+std::string text_of(const ValueType& type);
 
 // Numbers of a kernel's values and instructions.
 using ValueId = int32_t;
@@ -92,9 +94,13 @@ struct Parameter {
 // + column thread.  A row thread has the rows i * rows + row thread; a column thread has, for each
 // j, the `vector` columns from (j * columns + column thread) * vector on.  Along an axis of extent
 // 1 all threads have the one element.
+//
+// As fragments, it is what the matrix units of compute 90 do: four warps hold 64 rows, lane l of
+// warp w the rows 16 w + l / 4 and 8 more, and of each 8 columns numbers 2 (l % 4) and the next.
 struct Distribution {
-  int rows = 1, columns = 128;  // threads
+  int rows = 1, columns = 128;  // threads; as fragments 32 to each 64 rows of the tile, and 4
   int vector = 4;
+  bool fragments = false;
   int threads() const { return rows * columns; }
   bool operator==(const Distribution&) const = default;
 };
@@ -102,9 +108,9 @@ struct Distribution {
 struct Kernel {
   std::string name;
   Dialect dialect = Dialect::simt;
-  int threads = 128;                  // of a block
-  Distribution distribution;          // of a tile kernel; its product is `threads`
-  std::vector<Parameter> parameters;  // values 0 ...
+  int threads = 128;                        // of a block
+  std::vector<Distribution> distributions;  // of a tile kernel; each has all `threads`
+  std::vector<Parameter> parameters;        // values 0 ...
   std::vector<ValueInfo> values;
   std::deque<Instruction> instructions;
   Region body;

@@ -20,6 +20,7 @@ struct Builder::State {
   std::vector<int> level;          // by value: number of the open region that defines it
   std::vector<ValueId> same;       // by value: what it turned out to be, or itself
   std::vector<ValueId> variables;  // by slot; -1: the Variable is gone
+  std::unordered_map<ValueId, int64_t> divisors;  // of loops' counters
 
   // The value that `value` turned out to be.
   ValueId resolve(ValueId value) const {
