@@ -13,7 +13,8 @@ namespace {
 
 struct Entry {
   int rank;
-  std::unique_ptr<Backend> (*make)();
+  std::unique_ptr<Backend> (*make)();  // or
+  std::vector<RankedBackend> (*make_all)();
 };
 std::vector<Entry>& entries() {
   static std::vector<Entry> list;
@@ -25,12 +26,24 @@ struct Found {
   std::vector<DeviceListing> absent;
 };
 
+std::vector<RankedBackend> make_backends() {
+  std::vector<RankedBackend> all;
+  for (const Entry& entry : entries()) {
+    if (entry.make) {
+      all.push_back({entry.rank, entry.make()});
+      continue;
+    }
+    for (RankedBackend& made : entry.make_all()) all.push_back(std::move(made));
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const RankedBackend& a, const RankedBackend& b) { return a.rank < b.rank; });
+  return all;
+}
+
 Found* find_devices() {
   auto* found = new Found;
-  std::stable_sort(entries().begin(), entries().end(),
-                   [](const Entry& a, const Entry& b) { return a.rank < b.rank; });
-  for (const Entry& entry : entries()) {
-    Backend* backend = entry.make().release();  // lives as long as the process: buffers point at it
+  for (RankedBackend& made : make_backends()) {
+    Backend* backend = made.backend.release();  // lives as long as the process: buffers point at it
     std::string absence;
     int ordinal = 0;
     for (BackendDevice& device : backend->devices(absence)) {
@@ -54,7 +67,10 @@ Found& found() {
 }  // namespace
 
 Registered::Registered(int rank, std::unique_ptr<Backend> (*make)()) {
-  entries().push_back({rank, make});
+  entries().push_back({rank, make, nullptr});
+}
+Registered::Registered(std::vector<RankedBackend> (*make_all)()) {
+  entries().push_back({0, nullptr, make_all});
 }
 
 std::atomic<PhysicalDevice*> known_devices[kMostDevices];

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <vector>
 
 #include "backend/backend.h"
 
@@ -35,8 +36,14 @@ int physical_device_count();
 
 // A backend registers itself by a static object in one of its files.  Devices are numbered by
 // ascending rank, then name; the usable one with the lowest rank is the default.
+struct RankedBackend {
+  int rank;
+  std::unique_ptr<Backend> backend;
+};
 struct Registered {
   Registered(int rank, std::unique_ptr<Backend> (*make)());
+  // Backends whose number is known when they are made.
+  explicit Registered(std::vector<RankedBackend> (*make_all)());
 };
 
 }  // namespace fornax

@@ -64,7 +64,7 @@ class Variable {
 struct KernelSettings {
   Dialect dialect = Dialect::simt;
   int threads = 128;
-  std::vector<Distribution> distributions;  // tile kernels; `threads` follows from them
+  std::vector<Distribution> distributions = {};  // tile kernels; `threads` follows from them
 };
 // What a launch promises of a number or a buffer.
 struct Facts {

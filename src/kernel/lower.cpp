@@ -23,9 +23,7 @@ int producer_threads(const Kernel& kernel) {
 }  // namespace
 
 Lowering::Lowering(const Kernel& from, int warp)
-    : from_(from),
-      warp_(warp),
-      to_(from.name, {.threads = from.threads + producer_threads(from), .distributions = {}}) {
+    : from_(from), warp_(warp), to_(from.name, {.threads = from.threads + producer_threads(from)}) {
   for (const Instruction& x : from.instructions) {
     if (x.code != Code::pipeline) continue;
     FORNAX_CHECK(stages_ == 0 || stages_ == int(x.attributes[0]));

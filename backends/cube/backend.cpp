@@ -1,0 +1,133 @@
+// The backend "cube": fused groups as kernels of ours, on the devices of one runtime.  There is one
+// backend per runtime.  A Buffer's data is an address of its device.
+#include <deque>
+
+#include "backend/registry.h"
+#include "backends/cube/kernels.h"
+#include "base/error.h"
+#include "runtime/registry.h"
+
+namespace fornax::cube {
+namespace {
+
+// Families without a function are not written yet.
+std::unique_ptr<PreparedGroup> prepare_anchor(Device& device, const Group& group) {
+  const Op op = group.graph.steps[size_t(group.anchor)].op;
+  switch (info(op).family) {
+    case Family::other:
+      if (op == Op::cast) return prepare_pointwise(device, group);
+      break;
+    case Family::reduce:
+    case Family::scan:
+    case Family::contract:
+    case Family::convolve:
+    case Family::index:
+      break;
+    default:
+      fail(ErrorKind::internal, "cube: {} anchors no group", info(op).name);
+  }
+  fail(ErrorKind::internal, "cube: {} is not written yet", info(op).name);
+}
+
+runtime::Address address_of(const Buffer& buffer) {
+  return reinterpret_cast<runtime::Address>(buffer.data);
+}
+
+void release(Buffer* buffer) {
+  auto& device = *static_cast<Device*>(buffer->owner);
+  device.runtime().release(device.ordinal(), address_of(*buffer));
+  delete buffer;
+}
+
+// What a device can do, for people.
+std::string describe(const runtime::Capabilities& c) {
+  return fmt::format("{} processors, {} KiB of shared memory a block, kernels for {}", c.processors,
+                     c.shared_bytes >> 10, c.target);
+}
+
+class Cube : public Backend {
+ public:
+  explicit Cube(runtime::Runtime& runtime)
+      : runtime_(runtime), name_(fmt::format("cube<{}>", runtime.name())) {
+    int ordinal = 0;
+    for (const runtime::RuntimeDevice& found : runtime.devices(absence_)) {
+      devices_.emplace_back(runtime, ordinal++, found);
+    }
+  }
+
+  // Below that of the CPU for hardware; what runs kernels step by step comes last.
+  int rank() const {
+    const bool hardware =
+        !devices_.empty() && devices_[0].capabilities().language != runtime::Language::kernel;
+    return hardware ? -10 : 200;
+  }
+
+  std::string_view name() const override { return name_; }
+  std::vector<BackendDevice> devices(std::string& absence) override {
+    absence = absence_;
+    std::vector<BackendDevice> list;
+    for (const Device& device : devices_) {
+      list.push_back({device.described().name, device.described().description});
+    }
+    return list;
+  }
+
+  Ref<Buffer> allocate(int ordinal, size_t bytes) override {
+    Device& device = at(ordinal);
+    auto buffer = std::make_unique<Buffer>();
+    buffer->device = ordinal;
+    buffer->data = reinterpret_cast<void*>(runtime_.allocate(ordinal, bytes));
+    buffer->bytes = bytes;
+    buffer->release = release;
+    buffer->owner = &device;
+    return Ref<Buffer>::adopt(buffer.release());
+  }
+  MemoryUse memory(int ordinal) override {
+    const runtime::MemoryUse use = runtime_.memory(ordinal);
+    return {use.in_use, use.reserved, use.peak};
+  }
+  void trim(int ordinal) override { runtime_.trim(ordinal); }
+  void write(Buffer& to, size_t offset, const void* from, size_t bytes) override {
+    FORNAX_CHECK(offset <= to.bytes && bytes <= to.bytes - offset);
+    if (bytes > 0) runtime_.write(ordinal_of(to), address_of(to) + offset, from, bytes);
+  }
+  void read(void* to, const Buffer& from, size_t offset, size_t bytes) override {
+    FORNAX_CHECK(offset <= from.bytes && bytes <= from.bytes - offset);
+    if (bytes > 0) runtime_.read(ordinal_of(from), to, address_of(from) + offset, bytes);
+  }
+
+  std::unique_ptr<Prepared> prepare(int ordinal, const Group& group) override {
+    if (group.anchor < 0) return prepare_pointwise(at(ordinal), group);
+    return prepare_anchor(at(ordinal), group);
+  }
+  void execute(const Prepared& prepared, std::span<const Argument> inputs,
+               std::span<const Argument> outputs) override {
+    static_cast<const PreparedGroup&>(prepared).run(inputs, outputs);
+  }
+  void synchronize(int ordinal) override { runtime_.synchronize(ordinal); }
+  std::string remark(int ordinal) override { return describe(at(ordinal).capabilities()); }
+
+ private:
+  Device& at(int ordinal) { return devices_[size_t(ordinal)]; }
+  static int ordinal_of(const Buffer& buffer) {
+    return static_cast<const Device*>(buffer.owner)->ordinal();
+  }
+
+  runtime::Runtime& runtime_;
+  const std::string name_;
+  std::string absence_;
+  std::deque<Device> devices_;
+};
+
+const Registered kCube([] {
+  std::vector<RankedBackend> backends;
+  for (runtime::Runtime* runtime : runtime::runtimes()) {
+    auto cube = std::make_unique<Cube>(*runtime);
+    const int rank = cube->rank();
+    backends.push_back({rank, std::move(cube)});
+  }
+  return backends;
+});
+
+}  // namespace
+}  // namespace fornax::cube

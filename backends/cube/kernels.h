@@ -1,0 +1,13 @@
+// The families of kernels: each turns a group with a certain anchor into launches.  A new family is
+// a file with its prepare function, a line here and a line in backend.cpp.
+#pragma once
+#include <memory>
+
+#include "backends/cube/launch.h"
+
+namespace fornax::cube {
+
+// Groups of steps that work element by element.
+std::unique_ptr<PreparedGroup> prepare_pointwise(Device& device, const Group& group);
+
+}  // namespace fornax::cube

@@ -1,0 +1,159 @@
+#include "backends/cube/launch.h"
+
+#include <bit>
+#include <mutex>
+
+#include "base/error.h"
+#include "base/settings.h"
+#include "graph/evaluate.h"
+#include "kernel/build.h"
+
+namespace fornax::cube {
+namespace {
+
+// A number of `dtype` as a launch's word: a float's own bits, a whole number's low bits.
+uint64_t word_for(DType dtype, Word word) {
+  if (dtype == DType::f32) return std::bit_cast<uint32_t>(float(as<double>(word)));
+  return word.bits;
+}
+
+runtime::Address address_of(const Argument& argument) {
+  return reinterpret_cast<runtime::Address>(argument.buffer->data);
+}
+
+struct Given {
+  std::span<const Argument> inputs, outputs;
+  std::span<const runtime::Address> scratch;
+
+  // Where the argument begins, in bytes.
+  runtime::Address operator()(Place place, DType dtype) const {
+    if (place.kind == Place::Kind::scratch) return scratch[size_t(place.number)];
+    const bool input = place.kind == Place::Kind::input;
+    const Argument& argument = (input ? inputs : outputs)[size_t(place.number)];
+    return address_of(argument) + uint64_t(argument.offset * int64_t(size_of(dtype)));
+  }
+};
+
+}  // namespace
+
+void Arguments::buffer(Place place, DType dtype, int64_t first, int64_t count) {
+  rules_.push_back({Rule::Kind::buffer, place, dtype, first * int64_t(size_of(dtype))});
+  counts_.push_back(count);
+}
+void Arguments::scalar(int input, DType dtype) {
+  rules_.push_back({Rule::Kind::scalar, Place::input(input), dtype, 0});
+}
+void Arguments::number(DType dtype, int64_t value) {
+  rules_.push_back({Rule::Kind::number, {}, dtype, value});
+}
+
+Launch::Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Arguments arguments,
+               Complaint complaint)
+    : recipe_(std::move(recipe)),
+      program_(device.program(recipe_)),
+      grid_(grid),
+      arguments_(std::move(arguments)),
+      complaint_(std::move(complaint)) {
+  if (!settings().check) arguments_.counts_.clear();
+  const size_t own = arguments_.rules_.size() + arguments_.counts_.size();
+  const size_t wanted = program_->source.parameters.size();
+  FORNAX_CHECK(wanted == own || wanted == own + 1);
+  reports_ = wanted > own;
+}
+
+void Launch::run(Device& device, std::span<const Argument> inputs,
+                 std::span<const Argument> outputs,
+                 std::span<const runtime::Address> scratch) const {
+  const Given given{inputs, outputs, scratch};
+  std::vector<uint64_t> words;
+  words.reserve(arguments_.rules_.size() + arguments_.counts_.size() + 1);
+  for (const Arguments::Rule& rule : arguments_.rules_) {
+    if (rule.kind == Arguments::Rule::Kind::number) {
+      words.push_back(uint64_t(rule.value));
+    } else if (rule.kind == Arguments::Rule::Kind::buffer) {
+      words.push_back(given(rule.place, rule.dtype) + uint64_t(rule.value));
+    } else {
+      // Small numbers come in the type that they are computed in.
+      const Scalar scalar = round_to(rule.dtype, inputs[size_t(rule.place.number)].scalar);
+      const DType computed = kernel::compute_dtype(rule.dtype);
+      words.push_back(word_for(computed, word_of(computed, scalar)));
+    }
+  }
+  for (const int64_t count : arguments_.counts_) words.push_back(uint64_t(count));
+  if (!reports_) return device.runtime().launch(device.ordinal(), *program_, grid_, words);
+  const kernel::Status status = device.run_reporting([&](runtime::Address address) {
+    words.push_back(address);
+    device.runtime().launch(device.ordinal(), *program_, grid_, words);
+  });
+  if (status[0] != 0) complain(status);
+}
+
+void Launch::complain(const kernel::Status& status) const {
+  const kernel::Kernel kernel = recipe_.build();
+  const bool asserted = kernel.at(kernel::InstructionId(status[1])).code == kernel::Code::assert_;
+  if (asserted && complaint_) complaint_(status[2]);
+  fail(ErrorKind::internal, "{}", kernel::describe(kernel, status));
+}
+
+Place LaunchList::scratch(size_t bytes) {
+  scratch_.push_back(bytes);
+  return Place::scratch(int(scratch_.size()) - 1);
+}
+
+void LaunchList::run(std::span<const Argument> inputs, std::span<const Argument> outputs) const {
+  // Given back at once: whoever gets it next comes after these launches.
+  struct Scratch {
+    Device& device;
+    std::vector<runtime::Address> memory;
+    ~Scratch() {
+      for (const runtime::Address address : memory) {
+        device.runtime().release(device.ordinal(), address);
+      }
+    }
+  } scratch{device_, {}};
+  for (const size_t bytes : scratch_) {
+    scratch.memory.push_back(device_.runtime().allocate(device_.ordinal(), bytes));
+  }
+  for (const Launch& launch : launches_) launch.run(device_, inputs, outputs, scratch.memory);
+}
+
+struct VectorGroup::Variants {
+  Make make;
+  int best;
+  std::mutex mutex;
+  std::unique_ptr<PreparedGroup> made[5];  // by log2 of the lanes
+
+  // The best one is there from the beginning and asks for no lock.
+  const PreparedGroup& at(int lanes) {
+    if (lanes == best) return *made[std::countr_zero(unsigned(lanes))];
+    std::lock_guard lock(mutex);
+    std::unique_ptr<PreparedGroup>& variant = made[std::countr_zero(unsigned(lanes))];
+    if (!variant) variant = make(lanes);
+    return *variant;
+  }
+};
+
+VectorGroup::VectorGroup(int lanes, std::vector<Operand> operands, Make make)
+    : operands_(std::move(operands)), variants_(std::make_unique<Variants>()) {
+  variants_->make = std::move(make);
+  variants_->best = lanes;
+  variants_->made[std::countr_zero(unsigned(lanes))] = variants_->make(lanes);
+}
+VectorGroup::~VectorGroup() = default;
+
+void VectorGroup::run(std::span<const Argument> inputs, std::span<const Argument> outputs) const {
+  int lanes = variants_->best;
+  const Given given{inputs, outputs, {}};
+  for (const Operand& operand : operands_) {
+    const runtime::Address begin =
+        given(operand.place, operand.dtype) + uint64_t(operand.first) * size_of(operand.dtype);
+    while (lanes > 1 && begin % (uint64_t(lanes) * size_of(operand.dtype)) != 0) lanes /= 2;
+  }
+  variants_->at(lanes).run(inputs, outputs);
+}
+
+runtime::Grid blocks_for(int64_t count, int threads) {
+  return {uint32_t((count + threads - 1) / threads), 1, 1};
+}
+
+}  // namespace fornax::cube

@@ -1,0 +1,118 @@
+// From groups to launches.  A family of kernels (kernels.h) turns a group into a PreparedGroup,
+// which usually is a list of launches: each a program, a grid and the rules for its arguments, all
+// worked out in advance, so that running it only fills in addresses and numbers.
+//
+// Objects do not change once prepared; running them is safe from several threads at once.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backends/cube/device.h"
+
+namespace fornax::cube {
+
+struct PreparedGroup : Prepared {
+  virtual void run(std::span<const Argument> inputs, std::span<const Argument> outputs) const = 0;
+};
+
+// Where a buffer of a launch comes from: an input or output of the group, or memory that the group
+// needs while it runs (LaunchList::scratch).
+struct Place {
+  enum class Kind : uint8_t { input, output, scratch };
+  Kind kind;
+  int number;
+  static Place input(int i) { return {Kind::input, i}; }
+  static Place output(int i) { return {Kind::output, i}; }
+  static Place scratch(int i) { return {Kind::scratch, i}; }
+};
+
+// The arguments of a launch, in the order of the kernel's parameters.
+class Arguments {
+ public:
+  // The address of element `first`, counted from the argument's own offset; the kernel touches
+  // `count` elements from there on at most.
+  void buffer(Place place, DType dtype, int64_t first, int64_t count);
+  // The number of an input of op full; declare_scalar() (operand.h) is the other side.
+  void scalar(int input, DType dtype);
+  void number(DType dtype, int64_t value);
+
+ private:
+  friend class Launch;
+  struct Rule {
+    enum class Kind : uint8_t { buffer, scalar, number };
+    Kind kind;
+    Place place;
+    DType dtype;
+    int64_t value;  // buffer: bytes from the argument's offset; number: the word
+  };
+  std::vector<Rule> rules_;
+  std::vector<int64_t> counts_;  // of the buffers
+};
+
+// What to throw where the kernel's own assertion (Builder::require) fails; `number` is its number.
+using Complaint = std::function<void(int64_t number)>;
+
+class Launch {
+ public:
+  // Error: as Runtime::compile.
+  Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Arguments arguments,
+         Complaint complaint = {});
+  void run(Device& device, std::span<const Argument> inputs, std::span<const Argument> outputs,
+           std::span<const runtime::Address> scratch) const;
+
+ private:
+  [[noreturn]] void complain(const kernel::Status& status) const;
+
+  KernelRecipe recipe_;
+  std::shared_ptr<const runtime::Program> program_;
+  runtime::Grid grid_;
+  Arguments arguments_;
+  Complaint complaint_;
+  bool reports_;
+};
+
+// Launches one after another.
+class LaunchList : public PreparedGroup {
+ public:
+  explicit LaunchList(Device& device) : device_(device) {}
+  void add(Launch launch) { launches_.push_back(std::move(launch)); }
+  // Memory of `bytes` bytes that lives while the group runs, not initialised.
+  Place scratch(size_t bytes);
+  void run(std::span<const Argument> inputs, std::span<const Argument> outputs) const override;
+
+ private:
+  Device& device_;
+  std::vector<Launch> launches_;
+  std::vector<size_t> scratch_;
+};
+
+// A group whose operands may turn out to be less aligned than the best kernel wants, because an
+// input begins anywhere in its buffer: the kernels for vectors of 16, 8, 4, 2, 1 lanes are made as
+// they are needed.
+class VectorGroup : public PreparedGroup {
+ public:
+  using Make = std::function<std::unique_ptr<PreparedGroup>(int lanes)>;
+  // An operand that is read or written in vectors, beginning at element `first`.
+  struct Operand {
+    Place place;
+    DType dtype;
+    int64_t first;
+  };
+  // Makes the best one, for `lanes` lanes, at once.
+  VectorGroup(int lanes, std::vector<Operand> operands, Make make);
+  ~VectorGroup() override;
+  void run(std::span<const Argument> inputs, std::span<const Argument> outputs) const override;
+
+ private:
+  struct Variants;
+  std::vector<Operand> operands_;
+  std::unique_ptr<Variants> variants_;
+};
+
+// How many blocks of `threads` threads make `count` threads.
+runtime::Grid blocks_for(int64_t count, int threads);
+
+}  // namespace fornax::cube

@@ -1,0 +1,133 @@
+#include "backends/cube/operand.h"
+
+#include <bit>
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace fornax::cube {
+namespace {
+
+constexpr kernel::Facts kAny{.most = INT64_MAX};
+
+bool passed(StrideClass stride) {
+  return stride == StrideClass::forward || stride == StrideClass::backward;
+}
+
+}  // namespace
+
+Value View::index(Builder& k, const Position& position) const {
+  FORNAX_CHECK(position.size() == strides.size());
+  Value index = first;
+  const auto add = [&](Value term, bool down) {
+    if (!index) {
+      index = term;
+    } else {
+      index = down ? index - term : index + term;
+    }
+  };
+  for (size_t axis = 0; axis < strides.size(); axis++) {
+    const StrideClass stride = known.strides[axis];
+    if (stride == StrideClass::zero) continue;
+    const Value step = stride == StrideClass::one ? position[axis] : position[axis] * strides[axis];
+    add(step, stride == StrideClass::backward);
+  }
+  return index ? index : k.constant(DType::i32, 0);
+}
+
+Value View::load(Builder& k, const Position& position) const {
+  return k.load(memory, index(k, position));
+}
+
+View declare_view(Builder& k, const std::string& name, const ViewClass& known, bool written,
+                  DType index) {
+  View view;
+  view.known = known;
+  const kernel::Facts facts{.divisor = known.alignment * int64_t(size_of(known.dtype)),
+                            .aliased = known.aliased};
+  view.memory = written ? k.output(name, known.dtype, facts) : k.buffer(name, known.dtype, facts);
+  if (known.backward()) view.first = k.number(name + "_first", index, kAny);
+  for (size_t axis = 0; axis < known.strides.size(); axis++) {
+    const bool given = passed(known.strides[axis]);
+    view.strides.push_back(given ? k.number(fmt::format("{}_stride{}", name, axis), index, kAny)
+                                 : Value());
+  }
+  return view;
+}
+
+void pass_view(Arguments& arguments, Place place, const ViewClass& known,
+               const std::vector<int64_t>& extents, const Strides& strides, DType index,
+               int64_t first) {
+  const Span span = span_of(extents, strides);
+  arguments.buffer(place, known.dtype, first + span.lowest, span.count);
+  if (known.backward()) arguments.number(index, -span.lowest);
+  for (size_t axis = 0; axis < strides.size(); axis++) {
+    if (passed(known.strides[axis])) arguments.number(index, std::abs(strides[axis]));
+  }
+}
+
+// With s the number of bits of d - 1 and m = floor(2^32 * (2^s - d) / d) + 1, the quotient of n by
+// d is (n + upper half of n * m) >> s, for n below 2^31.
+Extent declare_extent(Builder& k, const std::string& name, DType index) {
+  Extent extent;
+  extent.size = k.number(name, index, kAny);
+  if (index == DType::i64) return extent;
+  extent.multiplier = k.number(name + "_multiplier", DType::u32, {.most = UINT32_MAX});
+  extent.shift = k.number(name + "_shift", DType::u32, {.most = 31});
+  return extent;
+}
+
+void pass_extent(Arguments& arguments, int64_t extent, DType index) {
+  arguments.number(index, extent);
+  if (index == DType::i64) return;
+  const auto divisor = uint64_t(extent);
+  const int shift = int(std::bit_width(divisor - 1));
+  const uint64_t rest = (uint64_t(1) << shift) - divisor;
+  arguments.number(DType::u32, int64_t((rest << 32) / divisor + 1));
+  arguments.number(DType::u32, shift);
+}
+
+Value divide(Builder& k, const Extent& extent, Value number) {
+  if (number.dtype() == DType::i64) return number / extent.size;
+  const Value bits = k.bits(number, DType::u32);
+  return k.bits((mul_high(bits, extent.multiplier) + bits) >> extent.shift, DType::i32);
+}
+
+std::vector<Extent> declare_extents(Builder& k, int rank, DType index) {
+  std::vector<Extent> extents;
+  for (int axis = 0; axis < rank; axis++) {
+    extents.push_back(declare_extent(k, fmt::format("extent{}", axis), index));
+  }
+  return extents;
+}
+void pass_extents(Arguments& arguments, const std::vector<int64_t>& extents, DType index) {
+  for (const int64_t extent : extents) pass_extent(arguments, extent, index);
+}
+
+Position position_of(Builder& k, const std::vector<Extent>& extents, Value element) {
+  Position position(extents.size());
+  for (size_t axis = extents.size(); axis-- > 1;) {
+    const Value quotient = divide(k, extents[axis], element);
+    position[axis] = element - quotient * extents[axis].size;
+    element = quotient;
+  }
+  if (!extents.empty()) position[0] = element;
+  return position;
+}
+
+Value declare_scalar(Builder& k, const std::string& name, DType dtype) {
+  if (dtype == DType::bool_) return k.number(name, DType::u32, kAny) != 0;
+  return k.cast(k.number(name, kernel::compute_dtype(dtype), kAny), dtype);
+}
+
+Value thread_number(Builder& k, DType index) {
+  return k.cast(k.block(), index) * k.threads() + k.cast(k.thread(), index);
+}
+
+Value widen(Builder& k, Value value, int lanes) {
+  if (value.type().lanes == lanes) return value;
+  const std::vector<Value> copies(size_t(lanes), value);
+  return k.pack(copies);
+}
+
+}  // namespace fornax::cube
