@@ -127,8 +127,8 @@ std::string doctor() {
          fmt::format("processor    {}; {}\n", processor(), features()) +
          fmt::format("threads      {} usable of {}\n", usable_threads(),
                      std::thread::hardware_concurrency()) +
-         fmt::format("cache        {}: {}\n", folder.empty() ? "off" : folder, cache_size(folder)) + device_lines() +
-         setting_lines() + warnings();
+         fmt::format("cache        {}: {}\n", folder.empty() ? "off" : folder, cache_size(folder)) +
+         device_lines() + setting_lines() + warnings();
 }
 
 }  // namespace fornax::train
