@@ -13,7 +13,8 @@
 namespace fornax::kernel {
 
 // The status buffer, zero before the launch: whether anything failed (0 or 1), the number of the
-// instruction, and the index there (of assert_, its second operand where it has one, else 0).
+// instruction, the index there (of assert_, its second operand where it has one, else 0), and the
+// element count of the memory (of assert_, 0).
 using Status = std::array<int64_t, 4>;
 
 // Whether a launch of the kernel takes a status buffer.
@@ -22,5 +23,8 @@ bool reports(const Kernel& kernel, bool checked);
 // What the status says, in words: "softmax: load of x[1024] in rows.cpp:31, which has 1000
 // elements", or the text of the assertion with {} replaced by the index.  Requires: status[0] is 1.
 std::string describe(const Kernel& kernel, const Status& status);
+
+// "load in rows.cpp:31": an instruction for people.
+std::string place_of(const Instruction& instruction);
 
 }  // namespace fornax::kernel
