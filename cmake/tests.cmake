@@ -23,6 +23,15 @@ foreach(suite IN LISTS suites)
   endif()
 endforeach()
 
+# Stand-ins for libcuda and libnvrtc.
+foreach(name driver nvrtc)
+  string(TOUPPER FORNAX_FAKE_${name} macro)
+  add_library(fake_${name} MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/fake/${name}.cpp)
+  target_link_libraries(fake_${name} PRIVATE fornax_inside)
+  target_compile_definitions(test_cuda PRIVATE ${macro}="$<TARGET_FILE:fake_${name}>")
+  add_dependencies(test_cuda fake_${name})
+endforeach()
+
 # With clang: each of tests/fuzz/*.cpp as a libFuzzer program, build/<preset>/fuzz/<name>.
 option(FORNAX_FUZZ "build the fuzzers" OFF)
 if(FORNAX_FUZZ)

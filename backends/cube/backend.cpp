@@ -18,6 +18,7 @@ std::unique_ptr<PreparedGroup> prepare_anchor(Device& device, const Group& group
       if (op == Op::cast) return prepare_pointwise(device, group);
       break;
     case Family::reduce:
+      return prepare_rows(device, group);
     case Family::scan:
     case Family::contract:
     case Family::convolve:

@@ -10,4 +10,7 @@ namespace fornax::cube {
 // Groups of steps that work element by element.
 std::unique_ptr<PreparedGroup> prepare_pointwise(Device& device, const Group& group);
 
+// Groups with reductions.
+std::unique_ptr<PreparedGroup> prepare_rows(Device& device, const Group& group);
+
 }  // namespace fornax::cube

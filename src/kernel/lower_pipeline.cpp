@@ -155,7 +155,7 @@ void Lowering::mma_boxes(const Instruction& x) {
   std::vector<Value>& sums = held_[size_t(x.results[0])];
   sums.clear();
   // Elements lie [row half][column] here, and [column / 2][row half][column % 2] in the unit.
-  const Extent own = extent(type);
+  const Share own = extent(type);
   FORNAX_CHECK(own.rows == 2 && x.attributes[0] % 16 == 0 && x.attributes[0] <= kRow);
   const auto place = [&](int e) {
     const int pair = e / 4, half = e / 2 % 2, column = pair * 2 + e % 2;
@@ -183,7 +183,7 @@ void Lowering::mma_boxes(const Instruction& x) {
 // copied out.
 void Lowering::deposit(const Instruction& x) {
   const ValueType& type = from_.type(x.operands[2]);
-  const Extent own = extent(type);
+  const Share own = extent(type);
   FORNAX_CHECK(role_ == Role::consumer && distribution(type).fragments && own.rows == 2 &&
                fornax::info(type.dtype).size == 2);
   const std::vector<Value>& tile = held_[size_t(x.operands[2])];
