@@ -64,7 +64,7 @@ class Launch {
            std::span<const runtime::Address> scratch) const;
 
  private:
-  [[noreturn]] void complain(const kernel::Status& status) const;
+  [[noreturn]] void complain(const Device& device, const kernel::Status& status) const;
 
   KernelRecipe recipe_;
   std::shared_ptr<const runtime::Program> program_;
