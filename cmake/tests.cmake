@@ -23,13 +23,14 @@ foreach(suite IN LISTS suites)
   endif()
 endforeach()
 
-# Stand-ins for libcuda and libnvrtc.
-foreach(name driver nvrtc)
-  string(TOUPPER FORNAX_FAKE_${name} macro)
-  add_library(fake_${name} MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/fake/${name}.cpp)
-  target_link_libraries(fake_${name} PRIVATE fornax_inside)
-  target_compile_definitions(test_cuda PRIVATE ${macro}="$<TARGET_FILE:fake_${name}>")
-  add_dependencies(test_cuda fake_${name})
+# Stand-ins for libcuda and libnvrtc, beside the program that opens them.
+foreach(name fake_driver fake_nvrtc)
+  string(REPLACE fake_ fake/ source ${name})
+  add_library(${name} MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/${source}.cpp)
+  target_link_libraries(${name} PRIVATE fornax_inside)
+  set_target_properties(${name} PROPERTIES PREFIX ""
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_dependencies(test_cuda ${name})
 endforeach()
 
 # With clang: each of tests/fuzz/*.cpp as a libFuzzer program, build/<preset>/fuzz/<name>.

@@ -55,15 +55,16 @@ Program Writer::run() {
   if (shared_.bytes > 0) put(std::string(spelling_.words.shared_memory));
   region(kernel_.body);
   program.function = fmt::format("\n// {}\n", kernel_.name);
-  program.function += fmt::format(fmt::runtime(spelling_.words.kernel), kernel_.threads,
-                                  program.entry, parameters);
+  program.function +=
+      fmt::format(fmt::runtime(spelling_.words.kernel), kernel_.threads, program.entry, parameters);
   program.function += body_ + "}\n";
   program.types = spelling_.words.types;
+  if (maps_) program.types += spelling_.words.map_type;
   for (const auto& [dtype, lanes] : vectors_) {
     const int align = std::min(16, int(size_of(dtype)) * lanes);
-    program.types += fmt::format(fmt::runtime(spelling_.words.vector), align,
-                                 type_name({.dtype = dtype, .lanes = uint8_t(lanes)}),
-                                 name_of(dtype), lanes);
+    program.types +=
+        fmt::format(fmt::runtime(spelling_.words.vector), align,
+                    type_name({.dtype = dtype, .lanes = uint8_t(lanes)}), name_of(dtype), lanes);
   }
   program.helpers = helpers_in(spelling_, program.function);
   return program;
@@ -94,6 +95,10 @@ std::string Writer::head() {
       add(text, fmt::format("{}{}*{} {}", parameter.written ? "" : "const ", name_of(dtype),
                             parameter.aliased ? "" : spelling_.words.alone, name));
       if (settings_.checked) add(counts, fmt::format("const i64 {}count", name));
+    } else if (parameter.type.memory == Memory::map) {
+      add(text, fmt::format(fmt::runtime(spelling_.words.map), name));
+      expressions_[i] = {"&" + name, true, {}};
+      maps_ = true;
     } else if (size_of(dtype) >= 4) {
       add(text, fmt::format("const {} {}", name_of(dtype), name));
     } else {
@@ -118,7 +123,8 @@ void Writer::put(std::string text) {
 }
 
 void Writer::note_site(const Site& site) {
-  if (site.line == 0 || (site.line == site_.line && file_name(site.file) == file_name(site_.file))) {
+  if (site.line == 0 ||
+      (site.line == site_.line && file_name(site.file) == file_name(site_.file))) {
     return;
   }
   site_ = site;

@@ -1,4 +1,5 @@
-// From a kernel to a program for a device: the language is chosen, and what a launch passes is said.
+// From a kernel to a program for a device: the language is chosen, and what a launch passes is
+// said.
 #include "emit/emit.h"
 
 #include "base/error.h"
@@ -15,6 +16,10 @@ static std::vector<ParameterKind> parameters_of(const kernel::Kernel& kernel, bo
   int64_t buffers = 0;
   for (const kernel::Parameter& parameter : kernel.parameters) {
     const bool buffer = parameter.type.memory == kernel::Memory::global;
+    if (parameter.type.memory == kernel::Memory::map) {
+      kinds.push_back(ParameterKind::tensor_map);
+      continue;
+    }
     const bool wide = buffer || size_of(parameter.type.dtype) == 8;
     kinds.push_back(wide ? ParameterKind::word64 : ParameterKind::word32);
     buffers += buffer;

@@ -20,8 +20,8 @@ struct EmitSettings {
   bool checked = false;  // every access is tested against the end of its memory (kernel/check.h)
 };
 
-// Error(internal): a tile kernel, which kernel/lower.h must make a simt kernel first; an instruction
-// that the language does not have for the dtype.
+// Error(internal): a tile kernel, which kernel/lower.h must make a simt kernel first; an
+// instruction that the language does not have for the dtype.
 runtime::Source emit(const kernel::Kernel& kernel, const runtime::Capabilities& capabilities,
                      EmitSettings settings = {});
 

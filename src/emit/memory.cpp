@@ -17,12 +17,13 @@ std::string in_parentheses(const Expression& expression) {
 
 std::string Writer::place(const Instruction& instruction, int lanes) {
   const ValueId memory = instruction.operands[0];
-  const Expression& index = settings_.checked ? named(instruction.operands[1])
-                                              : of(instruction.operands[1]);
+  const Expression& index =
+      settings_.checked ? named(instruction.operands[1]) : of(instruction.operands[1]);
   const std::string pointer = of(memory).text;
   if (lanes == 1) return fmt::format("{}[{}]", pointer, index.text);
   const bool written = instruction.code != Code::load;
-  const std::string type = type_name({.dtype = kernel_.type(memory).dtype, .lanes = uint8_t(lanes)});
+  const std::string type =
+      type_name({.dtype = kernel_.type(memory).dtype, .lanes = uint8_t(lanes)});
   return fmt::format("*({}{}*)({} + {})", written ? "" : "const ", type, pointer,
                      in_parentheses(index));
 }

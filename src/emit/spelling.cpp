@@ -45,7 +45,8 @@ bool stands_alone(std::string_view pattern, size_t at) {
 // Whether all of the pattern is a name and what stands in the parentheses after it.
 bool is_call(std::string_view pattern) {
   size_t at = 0;
-  while (at < pattern.size() && (is_word(pattern[at]) || pattern[at] == '{' || pattern[at] == '}')) {
+  while (at < pattern.size() &&
+         (is_word(pattern[at]) || pattern[at] == '{' || pattern[at] == '}')) {
     at++;
   }
   if (at == 0 || at == pattern.size() || pattern[at] != '(') return false;

@@ -1,9 +1,9 @@
 // How a C-like language spells the kernel IR: tables that one emitter (emit/c_like.h) reads.
 //
 // In a pattern {1} {2} ... stand for the operands, each at most once; {T} for the type of the
-// operands (of a conversion: of the result), {S} for that of a conversion's operand, {U} for {T} without sign,
-// {f} for the suffix of f32's math functions, {a} for the attribute.  Pure functions over
-// constant tables, safe from any thread.
+// operands (of a conversion: of the result), {S} for that of a conversion's operand, {U} for {T}
+// without sign, {f} for the suffix of f32's math functions, {a} for the attribute.  Pure functions
+// over constant tables, safe from any thread.
 #pragma once
 #include <span>
 #include <string>
@@ -63,8 +63,8 @@ std::vector<const Helper*> helpers_in(const Spelling& spelling, std::string_view
 // An expression of the program.
 struct Expression {
   std::string text;
-  bool simple = true;                     // binds at least as tightly as a call
-  std::vector<kernel::ValueId> reads;     // variables among what it reads, which may change
+  bool simple = true;                  // binds at least as tightly as a call
+  std::vector<kernel::ValueId> reads;  // variables among what it reads, which may change
 };
 // `pattern` with its operands, in parentheses where they need them.
 struct Names {

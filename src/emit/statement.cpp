@@ -41,6 +41,26 @@ void Writer::instruction(kernel::InstructionId id) {
       return raw(instruction);
     case Code::shared:
       return shared(instruction);
+    case Code::wgmma:
+      return wgmma(instruction);
+    case Code::wgmma_wait:
+      return wgmma_wait(instruction);
+    case Code::fetch:
+    case Code::copy_out:
+    case Code::copy_commit:
+    case Code::copy_wait:
+    case Code::copy_fence:
+    case Code::phase_init:
+    case Code::phase_expect:
+    case Code::phase_arrive:
+    case Code::phase_wait:
+    case Code::phase_fence:
+    case Code::group_barrier:
+    case Code::registers:
+    case Code::store_matrix:
+    case Code::wgmma_fence:
+    case Code::wgmma_commit:
+      return engine(instruction);
     case Code::barrier:
     case Code::warp_barrier:
       return line("{};", pattern_of(spelling_, instruction.code, DType::bool_));
@@ -70,11 +90,10 @@ void Writer::assign(const std::vector<ValueId>& variables, const std::vector<Val
   for (size_t i = 0; i < next.size(); i++) {
     values.push_back(of(next[i]));
     const std::vector<ValueId>& reads = values[i].reads;
-    const bool late = std::any_of(variables.begin(), variables.begin() + std::ptrdiff_t(i),
-                                  [&](ValueId variable) {
-                                    return std::find(reads.begin(), reads.end(), variable) !=
-                                           reads.end();
-                                  });
+    const bool late = std::any_of(
+        variables.begin(), variables.begin() + std::ptrdiff_t(i), [&](ValueId variable) {
+          return std::find(reads.begin(), reads.end(), variable) != reads.end();
+        });
     if (!late) continue;
     line("const {} next{} = {};", type_name(kernel_.type(variables[i])), variables[i],
          values[i].text);
@@ -87,8 +106,7 @@ void Writer::assign(const std::vector<ValueId>& variables, const std::vector<Val
 }
 
 // After a loop its results are what the variables hold, for good.
-void Writer::take_over(const std::vector<ValueId>& results,
-                       const std::vector<ValueId>& variables) {
+void Writer::take_over(const std::vector<ValueId>& results, const std::vector<ValueId>& variables) {
   for (size_t i = 0; i < results.size(); i++) {
     expressions_[size_t(results[i])] = {fmt::format("v{}", variables[i]), true, {}};
   }
@@ -173,7 +191,9 @@ void Writer::print(const Instruction& instruction) {
   for (const ValueId operand : instruction.operands) {
     const DType dtype = kernel_.type(operand).dtype;
     for (int i = 0; i < kernel_.type(operand).lanes; i++) {
-      const DType wide = is_floating(dtype) ? DType::f64 : is_signed(dtype) ? DType::i64 : DType::u64;
+      const DType wide = is_floating(dtype) ? DType::f64
+                         : is_signed(dtype) ? DType::i64
+                                            : DType::u64;
       format += is_floating(dtype) ? " %.9g" : is_signed(dtype) ? " %lld" : " %llu";
       const Expression value = lane(operand, i);
       arguments += ", " + (dtype == wide ? value

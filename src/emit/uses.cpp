@@ -48,7 +48,8 @@ class Walk {
       const Instruction& instruction = kernel_.at(id);
       order_.push_back(id);
       for (const ValueId operand : instruction.operands) use(operand, number);
-      if (instruction.code == Code::loop) derived_[size_t(instruction.regions[0].parameters[0])] = true;
+      if (instruction.code == Code::loop)
+        derived_[size_t(instruction.regions[0].parameters[0])] = true;
       for (const Region& inner : instruction.regions) visit(inner);
       const bool derived = follows_from_places(instruction);
       for (const ValueId result : instruction.results) {

@@ -72,6 +72,12 @@ class Writer {
   void require(const Instruction& instruction);
   void print(const Instruction& instruction);
   void raw(const Instruction& instruction);
+  // Copy engine and matrix units (engine.cpp).
+  void engine(const Instruction& instruction);
+  void wgmma(const Instruction& instruction);
+  void wgmma_wait(const Instruction& instruction);
+  std::vector<std::string> accumulators(const Instruction& instruction, size_t first);
+  std::vector<std::string> pointers(const Instruction& instruction, size_t count);
   std::string place(const Instruction& instruction, int lanes);  // *(T*)(p + i), or p[i]
   // The condition under which an access happens: its mask (operand number `mask`, which may be
   // absent), and in the checked mode that it is inside; empty where it always does.
@@ -83,12 +89,13 @@ class Writer {
   const EmitSettings settings_;
   Uses uses_;
   kernel::SharedPlan shared_;
-  std::vector<Expression> expressions_;    // by value
-  std::vector<char> waits_;                // by value: not written yet
-  std::vector<std::string> parameters_;    // names
+  std::vector<Expression> expressions_;      // by value
+  std::vector<char> waits_;                  // by value: not written yet
+  std::vector<std::string> parameters_;      // names
   std::set<std::pair<DType, int>> vectors_;  // declared
   std::string body_, indent_ = "  ", comment_;
   Site site_;
+  bool maps_ = false;  // some parameter is one
   kernel::InstructionId current_ = -1;
 };
 

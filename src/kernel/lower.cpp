@@ -159,7 +159,8 @@ void Lowering::lower(const Instruction& x) {
     }
     case Code::shared:
       if (role_ != Role::all) return;  // made before the roles part
-      return keep(x, 0, to_.shared(from_.type(x.results[0]).dtype, x.attributes[0]));
+      return keep(x, 0,
+                  to_.shared(from_.type(x.results[0]).dtype, x.attributes[0], x.attributes[1]));
     case Code::load:
       return load(x);
     case Code::store:

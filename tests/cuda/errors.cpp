@@ -8,8 +8,8 @@ namespace fornax::cuda {
 namespace {
 
 // Why a runtime over these files has no devices.
-std::string absence(const std::string& driver_path, const std::string& nvrtc_path) {
-  CudaRuntime r({driver_path, nvrtc_path, nullptr});
+std::string absence(const std::string& driver_file, const std::string& nvrtc_file) {
+  CudaRuntime r({driver_file, nvrtc_file, nullptr});
   std::string why;
   EXPECT_TRUE(r.devices(why).empty());
   EXPECT_NE(message_of([&] { r.allocate(0, 4); }), "");
@@ -18,22 +18,21 @@ std::string absence(const std::string& driver_path, const std::string& nvrtc_pat
 
 TEST(CudaErrors, AbsenceIsExplained) {
   reset();
-  expect_part(absence("/nowhere/libcuda.so.1", FORNAX_FAKE_NVRTC), "cuda_driver");
-  expect_part(absence(FORNAX_FAKE_NVRTC, FORNAX_FAKE_NVRTC), "is no CUDA driver");
-  expect_part(absence(FORNAX_FAKE_DRIVER, "/nowhere/libnvrtc.so"), "/nowhere/libnvrtc");
-  expect_part(absence(FORNAX_FAKE_DRIVER, FORNAX_FAKE_DRIVER), "is no NVRTC");
+  expect_part(absence("/nowhere/libcuda.so.1", nvrtc_path()), "cuda_driver");
+  expect_part(absence(nvrtc_path(), nvrtc_path()), "is no CUDA driver");
+  expect_part(absence(driver_path(), "/nowhere/libnvrtc.so"), "/nowhere/libnvrtc");
+  expect_part(absence(driver_path(), driver_path()), "is no NVRTC");
   driver().version = 11040;
-  expect_part(absence(FORNAX_FAKE_DRIVER, FORNAX_FAKE_NVRTC),
-              "supports CUDA 11.4 and 12.0 is needed");
+  expect_part(absence(driver_path(), nvrtc_path()), "supports CUDA 11.4 and 12.0 is needed");
   driver().version = 12040;
-  expect_part(absence(FORNAX_FAKE_DRIVER, FORNAX_FAKE_NVRTC),
+  expect_part(absence(driver_path(), nvrtc_path()),
               "makes code for CUDA 13, and the driver runs CUDA 12");
   reset();
   driver().devices = 0;
-  expect_part(absence(FORNAX_FAKE_DRIVER, FORNAX_FAKE_NVRTC), "CUDA_VISIBLE_DEVICES");
+  expect_part(absence(driver_path(), nvrtc_path()), "CUDA_VISIBLE_DEVICES");
   reset();
   driver().init = 100;
-  expect_part(absence(FORNAX_FAKE_DRIVER, FORNAX_FAKE_NVRTC), "CUDA_ERROR_NO_DEVICE");
+  expect_part(absence(driver_path(), nvrtc_path()), "CUDA_ERROR_NO_DEVICE");
 }
 
 TEST(CudaErrors, DevicesAreNamedByWhatTheyAre) {

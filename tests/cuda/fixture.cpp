@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <filesystem>
 #include <functional>
 
 #include "runtime/registry.h"
@@ -23,26 +24,31 @@ extern "C" __global__ void fault(unsigned* to) { *(volatile unsigned*)64 = 1; }
 constexpr int kThreads = 128;
 
 template <class T>
-T* function_of(const char* library, const char* name) {
-  void* opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+T* function_of(const std::string& library, const char* name) {
+  void* opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* found = opened ? dlsym(opened, name) : nullptr;
   if (!found) throw std::runtime_error(dlerror());
   return reinterpret_cast<T*>(found);
 }
 
+std::string beside_program(const char* name) {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
+}
+
 }  // namespace
 
-FakeDriver& driver() { return *function_of<FakeDriver*()>(FORNAX_FAKE_DRIVER, "fake_driver")(); }
-FakeNvrtc& nvrtc() { return *function_of<FakeNvrtc*()>(FORNAX_FAKE_NVRTC, "fake_nvrtc")(); }
+std::string driver_path() { return beside_program("fake_driver.so"); }
+std::string nvrtc_path() { return beside_program("fake_nvrtc.so"); }
+FakeDriver& driver() { return *function_of<FakeDriver*()>(driver_path(), "fake_driver")(); }
+FakeNvrtc& nvrtc() { return *function_of<FakeNvrtc*()>(nvrtc_path(), "fake_nvrtc")(); }
 void reset() {
-  function_of<void()>(FORNAX_FAKE_DRIVER, "fake_driver_reset")();
+  function_of<void()>(driver_path(), "fake_driver_reset")();
   nvrtc().version = 13000;
   nvrtc().knows_no_cache = true;
 }
 
 std::unique_ptr<CudaRuntime> make_fake(runtime::CodeCache* cache) {
-  return std::make_unique<CudaRuntime>(
-      RuntimeOptions{FORNAX_FAKE_DRIVER, FORNAX_FAKE_NVRTC, cache});
+  return std::make_unique<CudaRuntime>(RuntimeOptions{driver_path(), nvrtc_path(), cache});
 }
 
 Text::Text(std::string entry, std::vector<runtime::ParameterKind> parameters,

@@ -15,6 +15,8 @@
 
 namespace fornax::cuda {
 
+std::string driver_path();
+std::string nvrtc_path();
 // The stand-ins' numbers; the driver's were set back when reset() was called.
 FakeDriver& driver();
 FakeNvrtc& nvrtc();

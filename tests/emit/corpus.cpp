@@ -18,12 +18,11 @@ constexpr int kCount = 64;  // elements of the data that pointwise kernels read
 
 // Numbers where conversions and arithmetic turn, then spread ones.
 double sample(int i, int salt) {
-  constexpr double kSpecial[] = {0.0,      -0.0,     1.0,        -1.0,    0.5,     -0.5,
-                                 1.5,      2.5,      -2.5,       3.0,     127.5,   128.0,
-                                 255.5,    -128.5,   32767.5,    65535.5, 65520.0, 448.0,
-                                 464.0,    465.0,    2147483647, -2147483648.5,
-                                 4294967295.5, 9.3e18, -9.3e18, 1.9e19, 3.4e38, 1e39, 1e-40, 6e-8,
-                                 INFINITY, -INFINITY, NAN};
+  constexpr double kSpecial[] = {
+      0.0,   -0.0,  1.0,        -1.0,          0.5,          -0.5,    1.5,     2.5,     -2.5,
+      3.0,   127.5, 128.0,      255.5,         -128.5,       32767.5, 65535.5, 65520.0, 448.0,
+      464.0, 465.0, 2147483647, -2147483648.5, 4294967295.5, 9.3e18,  -9.3e18, 1.9e19,  3.4e38,
+      1e39,  1e-40, 6e-8,       INFINITY,      -INFINITY,    NAN};
   constexpr int kSpecials = int(std::size(kSpecial));
   if (i < kSpecials) return kSpecial[(i + salt * 5) % kSpecials];
   const uint32_t bits = uint32_t(i * 7 + salt + 1) * 2654435761u;
@@ -62,13 +61,9 @@ bool takes(Code code, DType dtype) {
   return says[0] == 'T';
 }
 
-bool is_arithmetic(Code code) {
-  return code > Code::constant && code < Code::select;
-}
+bool is_arithmetic(Code code) { return code > Code::constant && code < Code::select; }
 // Those that a library computes, each in its own way.
-bool is_close(Code code) {
-  return (code >= Code::rsqrt && code <= Code::pow);
-}
+bool is_close(Code code) { return (code >= Code::rsqrt && code <= Code::pow); }
 
 // All of the codes on one dtype: y[code * n + i], and truth[...] where bool comes out.
 Case arithmetic(DType dtype, bool close) {
@@ -186,8 +181,7 @@ Case control() {
     a = b.get();
     b = before + b;
     k.loop(i, t + 1, 2, [&](Value j) {
-      k.when(
-          (j & 1) == 0, [&] { sum = sum + a.get() * j; }, [&] { sum = sum - b.get(); });
+      k.when((j & 1) == 0, [&] { sum = sum + a.get() * j; }, [&] { sum = sum - b.get(); });
     });
   });
   Variable steps(k.constant(DType::i32, 0)), n(t + 1);
@@ -229,7 +223,8 @@ Case exchange() {
   made.arguments = {filled(DType::f32, 128, 11), buffer(DType::f32, 128), buffer(DType::u32, 128)};
   // Sums of infinities say nothing.
   for (int i = 0; i < 128; i++) {
-    fornax::store(DType::f32, made.arguments[0].bytes.data(), i, word_of(double(i % 37) * 0.25 - 3));
+    fornax::store(DType::f32, made.arguments[0].bytes.data(), i,
+                  word_of(double(i % 37) * 0.25 - 3));
   }
   return made;
 }
@@ -279,7 +274,8 @@ Case small_atomics(DType dtype) {
   return made;
 }
 
-// Accesses beyond the end: of a buffer, of a vector's last lane, before the start, of shared memory.
+// Accesses beyond the end: of a buffer, of a vector's last lane, before the start, of shared
+// memory.
 Case outside(int what) {
   Builder k("outside " + std::to_string(what), {.threads = 32});
   const Value x = k.buffer("x", DType::f32, {.divisor = 16}), y = k.output("y", DType::f32);
