@@ -10,4 +10,8 @@ namespace fornax::cube {
 // Groups of steps that work element by element.
 std::unique_ptr<PreparedGroup> prepare_pointwise(Device& device, const Group& group);
 
+// Groups of one step, their anchor.
+std::unique_ptr<PreparedGroup> prepare_matmul(Device& device, const Group& group);
+std::unique_ptr<PreparedGroup> prepare_scan(Device& device, const Group& group);
+
 }  // namespace fornax::cube
