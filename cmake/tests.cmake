@@ -23,6 +23,16 @@ foreach(suite IN LISTS suites)
   endif()
 endforeach()
 
+# Stand-ins for libcuda and libnvrtc, beside the program that opens them.
+foreach(name fake_driver fake_nvrtc)
+  string(REPLACE fake_ fake/ source ${name})
+  add_library(${name} MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/${source}.cpp)
+  target_link_libraries(${name} PRIVATE fornax_inside)
+  set_target_properties(${name} PROPERTIES PREFIX ""
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_dependencies(test_cuda ${name})
+endforeach()
+
 # With clang: each of tests/fuzz/*.cpp as a libFuzzer program, build/<preset>/fuzz/<name>.
 option(FORNAX_FUZZ "build the fuzzers" OFF)
 if(FORNAX_FUZZ)

@@ -17,12 +17,13 @@ std::unique_ptr<PreparedGroup> prepare_anchor(Device& device, const Group& group
     case Family::other:
       if (op == Op::cast) return prepare_pointwise(device, group);
       break;
+    case Family::reduce:
+      return prepare_rows(device, group);
     case Family::contract:
       return prepare_matmul(device, group);
     case Family::scan:
       if (op != Op::argsort) return prepare_scan(device, group);
       break;
-    case Family::reduce:
     case Family::convolve:
     case Family::index:
       break;

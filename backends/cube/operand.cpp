@@ -49,7 +49,8 @@ View declare_view(Builder& k, const std::string& name, const ViewClass& known, b
   if (known.backward()) view.first = k.number(name + "_first", index, kAny);
   for (size_t axis = 0; axis < known.strides.size(); axis++) {
     const bool given = passed(known.strides[axis]);
-    view.strides.push_back(given ? k.number(fmt::format("{}_stride{}", name, axis), index, kAny)
+    const kernel::Facts facts{.divisor = known.divisor, .most = INT64_MAX};
+    view.strides.push_back(given ? k.number(fmt::format("{}_stride{}", name, axis), index, facts)
                                  : Value());
   }
   return view;

@@ -85,6 +85,7 @@ std::string key_of(const ViewClass& view) {
   std::string key = fmt::format("{}:", name_of(view.dtype));
   for (const StrideClass stride : view.strides) key += "01fb"[size_t(stride)];
   if (view.alignment > 1) key += fmt::format("@{}", view.alignment);
+  if (view.divisor > 1) key += fmt::format("/{}", view.divisor);
   return view.aliased ? key + "&" : key;
 }
 

@@ -41,6 +41,7 @@ struct ViewClass {
   std::vector<StrideClass> strides;  // per axis of the nest
   bool aliased = false;              // another operand may be the same memory
   int alignment = 1;  // what its first element, and every position of a vector, is a multiple of
+  int divisor = 1;    // of the strides that come as numbers
   bool backward() const;
 };
 ViewClass view_class(DType dtype, const Strides& strides);

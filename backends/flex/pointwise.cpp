@@ -10,7 +10,6 @@
 namespace fornax::flex {
 namespace {
 
-constexpr double kChunk = 20000;  // nanoseconds of work that a thread takes at a time
 constexpr int64_t kStreamBytes = int64_t(2) << 20;  // per thread; from here on caches do not help
 constexpr int64_t kLeastTransposed = 1 << 15;       // elements that pay for a copy in order
 
@@ -82,12 +81,7 @@ void PointwiseKernel::run_ordered(std::span<const Argument> inputs,
                                   std::span<const Argument> outputs) const {
   std::vector<char*> pointers;
   for (size_t i = 0; i < outputs.size(); i++) pointers.push_back(first_byte(outputs[i], sizes_[i]));
-  const Stores stores = stores_for(inputs, outputs);
-  const int64_t granule = program_.granule();
-  const auto grain = int64_t(kChunk / (program_.cost() * double(granule))) + 1;
-  parallel((count_ + granule - 1) / granule, grain, [&](int64_t begin, int64_t end) {
-    program_.run(inputs, pointers, begin * granule, std::min(end * granule, count_), stores);
-  });
+  program_.run_whole(inputs, pointers, stores_for(inputs, outputs));
 }
 
 void PointwiseKernel::run(std::span<const Argument> inputs,

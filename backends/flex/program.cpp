@@ -9,6 +9,7 @@
 
 #include "backends/flex/gather.h"
 #include "backends/flex/kernels.h"
+#include "backends/flex/pool.h"
 #include "base/error.h"
 
 namespace fornax::flex {
@@ -16,6 +17,7 @@ namespace {
 
 constexpr int64_t kTile = 1024;    // elements; a few tiles of 4 bytes fit the L1 cache
 constexpr int64_t kLongRow = 256;  // rows from this size on are walked one by one
+constexpr double kChunk = 20000;   // nanoseconds of work that a thread takes at a time
 constexpr int64_t kUnbounded = int64_t(1) << 62;
 
 // Memory of one thread that grows to what its largest program needs.
@@ -63,7 +65,8 @@ void broadcast_strides(const Type& type, const Layout& layout, const Shape& doma
 }
 
 Program::Program(const Graph& original, int inputs, const Shape& domain,
-                 std::span<const Layout> layouts) {
+                 std::span<const Layout> layouts)
+    : count_(domain.element_count()) {
   const Graph graph = with_copies(original, inputs);
   for (int i = 0; i < inputs; i++) {
     const Step& step = graph.steps[size_t(i)];
@@ -310,6 +313,15 @@ void Program::run(std::span<const Argument> inputs, std::span<char* const> outpu
     begin = next;
   }
   if (stores == Stores::streamed) hwy::FlushStream();
+}
+
+void Program::run_whole(std::span<const Argument> inputs, std::span<char* const> outputs,
+                        Stores stores) const {
+  const int64_t granule = row_ > 0 ? row_ : kTile;  // where work is best cut
+  const auto grain = int64_t(kChunk / (cost() * double(granule))) + 1;
+  parallel((count_ + granule - 1) / granule, grain, [&](int64_t begin, int64_t end) {
+    run(inputs, outputs, begin * granule, std::min(end * granule, count_), stores);
+  });
 }
 
 }  // namespace fornax::flex

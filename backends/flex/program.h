@@ -73,10 +73,12 @@ class Program {
   void run(std::span<const Argument> inputs, std::span<char* const> outputs, int64_t begin,
            int64_t end, Stores stores = Stores::cached) const;
 
+  // The whole domain, on all threads.
+  void run_whole(std::span<const Argument> inputs, std::span<char* const> outputs,
+                 Stores stores = Stores::cached) const;
+
   // Estimated nanoseconds per element on one thread, memory traffic included.
   double cost() const;
-  // Work is best cut at multiples of this many elements.
-  int64_t granule() const { return row_ > 0 ? row_ : 1024; }
 
  private:
   friend class Run;
@@ -96,6 +98,7 @@ class Program {
   std::vector<DType> outputs_;
   int rank_ = 0;
   int64_t sizes_[kMaxRank] = {};
+  int64_t count_ = 0;        // elements of the domain
   int64_t row_ = 0;          // runs end where rows of this many elements do; 0: anywhere
   int64_t longest_run_ = 0;  // elements
   int gathered_ = 0;

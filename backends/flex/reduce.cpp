@@ -303,7 +303,7 @@ void ReduceKernel::run(std::span<const Argument> inputs, std::span<const Argumen
   for (const Output& output : after_outputs_) {
     pointers.push_back(first_byte(outputs[size_t(output.index)], output.dtype));
   }
-  last_->run(arguments_of(*after_, inputs, temporary.get()), pointers, 0, count);
+  last_->run_whole(arguments_of(*after_, inputs, temporary.get()), pointers);
 }
 
 }  // namespace

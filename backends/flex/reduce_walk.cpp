@@ -120,14 +120,16 @@ void fold_inner(const Walk& walk, const Elements<T>& elements, const Folds<T>& f
     }
   });
   if (parts == 1) return;
-  for (int64_t keep = 0; keep < walk.kept; keep++) {
-    Tree<T> tree(folds, 1);
-    for (int64_t i = 0; i < parts; i += kBlock) {
-      *tree.next() = folds.block(partial.data() + keep * parts + i, std::min(kBlock, parts - i));
-      tree.push();
+  parallel(walk.kept, grain_of(0.1 * double(parts) + 100), [&](int64_t begin, int64_t end) {
+    for (int64_t keep = begin; keep < end; keep++) {
+      Tree<T> tree(folds, 1);
+      for (int64_t i = 0; i < parts; i += kBlock) {
+        *tree.next() = folds.block(partial.data() + keep * parts + i, std::min(kBlock, parts - i));
+        tree.push();
+      }
+      tree.finish(result + keep);
     }
-    tree.finish(result + keep);
-  }
+  });
 }
 
 // Folds `count` rows of `width` columns that start at elements start, start + stride, ...
@@ -212,38 +214,60 @@ bool beats(T x, T best, bool largest) {
   return is_nan(x) || (largest ? x > best : x < best);
 }
 
+// The best of some elements, and where it lies along the reduced axis.
 template <class T>
-int64_t position_in_row(const Elements<T>& elements, const Folds<T>& folds, bool largest,
-                        int64_t begin, int64_t end, T* buffer) {
-  T best{};
+struct Best {
+  T value{};
   int64_t position = -1;
-  for (int64_t tile = begin; tile < end; tile += kBlock) {
+};
+
+// Some rows and columns of one outer kept index.
+struct Patch {
+  int64_t keep, row, rows, column, columns;
+};
+
+// Where rows follow each other in memory: width is 1.
+template <class T>
+Best<T> best_in_row(const Walk& walk, const Elements<T>& elements, const Folds<T>& folds,
+                    bool largest, const Patch& patch, T* buffer) {
+  const int64_t start = walk.start(patch.keep, 0), end = patch.row + patch.rows;
+  Best<T> best;
+  for (int64_t tile = patch.row; tile < end; tile += kBlock) {
     const int64_t count = std::min(kBlock, end - tile);
-    const T* x = elements.get(tile, tile + count, buffer);
+    const T* x = elements.get(start + tile, start + tile + count, buffer);
     const T candidate = folds.block(x, count);
-    if (position >= 0 && !beats(candidate, best, largest)) continue;
-    best = candidate;
+    if (best.position >= 0 && !beats(candidate, best.value, largest)) continue;
     const T* found = std::find_if(
         x, x + count, [&](T t) { return is_nan(candidate) ? is_nan(t) : t == candidate; });
-    position = tile - begin + (found - x);
+    best = {candidate, tile + (found - x)};
   }
-  return position;
+  return best;
 }
 
 template <class T>
-void positions_in_columns(const Elements<T>& elements, bool largest, int64_t start, int64_t stride,
-                          int64_t count, int64_t width, T* buffer, int64_t* result) {
-  std::vector<T> best(static_cast<size_t>(width));
-  const T* first = elements.get(start, start + width, buffer);
-  std::copy_n(first, width, best.data());
-  std::fill_n(result, width, 0);
-  for (int64_t r = 1; r < count; r++) {
-    const T* x = elements.get(start + r * stride, start + r * stride + width, buffer);
-    for (int64_t k = 0; k < width; k++) {
-      if (!beats(x[k], best[size_t(k)], largest)) continue;
-      best[size_t(k)] = x[k];
-      result[k] = r;
+void best_in_columns(const Walk& walk, const Elements<T>& elements, bool largest,
+                     const Patch& patch, T* buffer, Best<T>* result) {
+  const int64_t start = walk.start(patch.keep, 0) + patch.column;
+  for (int64_t row = patch.row; row < patch.row + patch.rows; row++) {
+    const int64_t at = start + row * walk.width;
+    const T* x = elements.get(at, at + patch.columns, buffer);
+    for (int64_t k = 0; k < patch.columns; k++) {
+      if (row == patch.row || beats(x[k], result[k].value, largest)) result[k] = {x[k], row};
     }
+  }
+}
+
+// Of each output the first best of its `parts` partial ones, which lie `outputs` apart.
+template <class T>
+void first_best(const std::vector<Best<T>>& partial, int64_t parts, int64_t outputs, bool largest,
+                int64_t* result) {
+  for (int64_t output = 0; output < outputs; output++) {
+    Best<T> best = partial[size_t(output)];
+    for (int64_t part = 1; part < parts; part++) {
+      const Best<T>& next = partial[size_t(part * outputs + output)];
+      if (beats(next.value, best.value, largest)) best = next;
+    }
+    result[output] = best.position;
   }
 }
 
@@ -303,22 +327,31 @@ void reduce_position(const Walk& walk, const Elements<T>& elements, Fold fold, d
   if (walk.empty) return;
   const Folds<T> loops = folds<T>(fold);
   const bool largest = fold == Fold::max;
-  const int64_t strips = divide_up(walk.width, kColumns);
-  const double task_cost = cost * double(walk.length * std::min(walk.width, kColumns));
-  parallel(walk.kept * strips, grain_of(task_cost), [&](int64_t begin, int64_t end) {
+  const int64_t piece = walk.width == 1 ? kPiece : kRows, parts = divide_up(walk.length, piece);
+  const int64_t strips = divide_up(walk.width, kColumns), outputs = walk.outputs();
+  std::vector<Best<T>> partial(parts > 1 ? size_t(outputs * parts) : 0);
+  const double task_cost =
+      cost * double(std::min(walk.length, piece) * std::min(walk.width, kColumns));
+  parallel(walk.kept * parts * strips, grain_of(task_cost), [&](int64_t begin, int64_t end) {
     const auto buffer = std::make_unique_for_overwrite<T[]>(size_t(kBufferElements));
+    std::vector<Best<T>> whole(parts > 1 ? 0 : size_t(std::min(walk.width, kColumns)));
     for (int64_t i = begin; i < end; i++) {
-      const int64_t start = walk.start(i / strips, 0);
+      const int64_t column = i % strips * kColumns, part = i / strips % parts, row = part * piece;
+      const Patch patch{i / strips / parts, row, std::min(piece, walk.length - row), column,
+                        std::min(kColumns, walk.width - column)};
+      const int64_t output = patch.keep * walk.width + column;
+      Best<T>* best = parts > 1 ? partial.data() + part * outputs + output : whole.data();
       if (walk.width == 1) {
-        result[i] =
-            position_in_row(elements, loops, largest, start, start + walk.length, buffer.get());
-        continue;
+        *best = best_in_row(walk, elements, loops, largest, patch, buffer.get());
+      } else {
+        best_in_columns(walk, elements, largest, patch, buffer.get(), best);
       }
-      const int64_t column = i % strips * kColumns, width = std::min(kColumns, walk.width - column);
-      positions_in_columns(elements, largest, start + column, walk.width, walk.length, width,
-                           buffer.get(), result + i / strips * walk.width + column);
+      for (int64_t k = 0; parts == 1 && k < patch.columns; k++) {
+        result[output + k] = best[k].position;
+      }
     }
   });
+  if (parts > 1) first_best(partial, parts, outputs, largest, result);
 }
 
 #define FORNAX_FOR(T)                                                              \

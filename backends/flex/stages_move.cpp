@@ -8,112 +8,13 @@
 
 #include <hwy/foreach_target.h>  // after targets.h, which chooses them
 
-#include "backends/flex/stages.inl"
+#include "backends/flex/lanes.inl"
 #include "base/error.h"
 #include "graph/evaluate.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fornax::flex {
 namespace HWY_NAMESPACE {
-
-template <class T>
-inline int64_t lanes_of() {
-  return int64_t(hn::Lanes(Tag<T>()));
-}
-
-// Memory of dtype T as lanes L, and back.
-template <class T, class L>
-HWY_INLINE L widened_element(T x) {
-  if constexpr (std::is_class_v<T>) {
-    return L(float(x));
-  } else {
-    return L(x);
-  }
-}
-template <class T, class L>
-HWY_INLINE T narrowed_element(L x) {
-  if constexpr (std::is_class_v<T>) {
-    return T(float(x));
-  } else {
-    return T(x);
-  }
-}
-
-template <class T, class L>
-inline constexpr bool kPromotes = (std::is_same_v<L, int32_t> && std::is_integral_v<T> &&
-                                   sizeof(T) < 4) ||
-                                  (sizeof(L) == 8 && sizeof(T) == 4 &&
-                                   std::is_floating_point_v<T> == std::is_floating_point_v<L>);
-// Highway's fallback target saturates where this must give infinity.
-template <class T, class L>
-inline constexpr bool kDemotes =
-    HWY_TARGET != HWY_SCALAR&& std::is_same_v<T, float>&& std::is_same_v<L, double>;
-// A half in hardware: not in the fallback target.
-template <class T, class L>
-inline constexpr bool kHalf =
-    HWY_TARGET != HWY_SCALAR&& std::is_same_v<T, Float16>&& std::is_same_v<L, float>;
-template <class T, class L>
-inline constexpr bool kBrain = std::is_same_v<T, BFloat16>&& std::is_same_v<L, float>;
-
-template <class T, class L>
-HWY_INLINE Reg load_vector(const T* p) {
-  const Tag<L> d;
-  if constexpr (std::is_same_v<T, L>) {
-    return to_register(Num<L>(hn::LoadU(d, p)));
-  } else if constexpr (kPromotes<T, L>) {
-    return to_register(Num<L>(hn::PromoteTo(d, hn::LoadU(hn::Rebind<T, Tag<L>>(), p))));
-  } else if constexpr (kHalf<T, L>) {
-    const auto* half = reinterpret_cast<const hwy::float16_t*>(p);
-    return to_register(
-        Num<L>(hn::PromoteTo(d, hn::LoadU(hn::Rebind<hwy::float16_t, Tag<L>>(), half))));
-  } else if constexpr (kBrain<T, L>) {
-    const hn::Rebind<uint16_t, Tag<L>> half;
-    const auto bits = hn::LoadU(half, reinterpret_cast<const uint16_t*>(p));
-    return to_register(Num<int32_t>(hn::ShiftLeft<16>(hn::PromoteTo(Tag<int32_t>(), bits))));
-  } else {
-    alignas(kMaxVector) L lanes[kMaxVector / sizeof(L)];
-    for (int64_t k = 0; k < lanes_of<L>(); k++) lanes[k] = widened_element<T, L>(p[k]);
-    return to_register(Num<L>(hn::Load(d, lanes)));
-  }
-}
-
-// Rounds to nearest even; the lanes stay floats.
-HWY_INLINE Num<float> round_to_brain(Num<float> x) {
-  const Num<int32_t> bits = bits_as<int32_t>(x);
-  const Num<int32_t> odd = bitwise_and(Num<int32_t>(hn::ShiftRight<16>(bits.v)), Num<int32_t>(1));
-  const Num<int32_t> sum = bits + Num<int32_t>(0x7fff) + odd;
-  const Num<int32_t> high = splat(int32_t(0xffff0000u));
-  const Num<int32_t> nan = bitwise_or(bitwise_and(bits, high), splat(int32_t(0x7fc00000)));
-  return select(is_nan(x), bits_as<float>(nan), bits_as<float>(bitwise_and(sum, high)));
-}
-
-template <class T, class L>
-HWY_INLINE void store_vector(Reg r, T* p) {
-  const Num<L> x = from_register<L>(r);
-  if constexpr (std::is_same_v<T, L>) {
-    hn::StoreU(x.v, Tag<L>(), p);
-  } else if constexpr (std::is_same_v<L, int32_t> || kDemotes<T, L>) {
-    const hn::Rebind<T, Tag<L>> d;
-    hn::StoreU(hn::DemoteTo(d, x.v), d, p);
-  } else if constexpr (kHalf<T, L>) {
-    const hn::Rebind<hwy::float16_t, Tag<L>> d;
-    hn::StoreU(hn::DemoteTo(d, x.v), d, reinterpret_cast<hwy::float16_t*>(p));
-  } else if constexpr (kBrain<T, L>) {
-    const hn::Rebind<uint16_t, Tag<L>> d;
-    const auto bits = hn::ShiftRight<16>(hn::BitCast(Tag<uint32_t>(), round_to_brain(x).v));
-    hn::StoreU(hn::DemoteTo(d, hn::BitCast(Tag<int32_t>(), bits)), d,
-               reinterpret_cast<uint16_t*>(p));
-  } else {
-    alignas(kMaxVector) L lanes[kMaxVector / sizeof(L)];
-    hn::Store(x.v, Tag<L>(), lanes);
-    for (int64_t k = 0; k < lanes_of<L>(); k++) p[k] = narrowed_element<T, L>(lanes[k]);
-  }
-}
-
-// Conversions without a vector form, which stages do in a loop.
-template <class T, class L>
-inline constexpr bool kByElement =
-    !(std::is_same_v<T, L> || kPromotes<T, L> || kDemotes<T, L> || kHalf<T, L> || kBrain<T, L>);
 
 template <class T, class L>
 void stage_load(const Instruction* pc, const Context* context, int64_t i, FORNAX_REGISTERS) {
@@ -213,17 +114,17 @@ template <class L>
 struct ToBool {
   static HWY_INLINE Reg apply(Reg r) { return to_register(from_register<L>(r) != Num<L>(0)); }
 };
-template <int kBits>
-struct WrapSigned {
+// Integer lanes to integers of T.
+template <class T, class L>
+struct Wrap {
   static HWY_INLINE Reg apply(Reg r) {
-    const auto x = from_register<int32_t>(r);
-    return to_register(Num<int32_t>(hn::ShiftRight<32 - kBits>(hn::ShiftLeft<32 - kBits>(x.v))));
-  }
-};
-template <int kBits>
-struct WrapUnsigned {
-  static HWY_INLINE Reg apply(Reg r) {
-    return to_register(bitwise_and(from_register<int32_t>(r), Num<int32_t>((1 << kBits) - 1)));
+    const Num<L> x = from_register<L>(r);
+    if constexpr (std::is_unsigned_v<T>) {
+      return to_register(bitwise_and(x, splat(L(std::numeric_limits<T>::max()))));
+    } else {
+      constexpr int kRest = int(8 * (sizeof(L) - sizeof(T)));
+      return to_register(Num<L>(hn::ShiftRight<kRest>(hn::ShiftLeft<kRest>(x.v))));
+    }
   }
 };
 struct RoundBrain {
@@ -379,39 +280,45 @@ AnyStage change_of_float(DType to) {
       return AnyStage(stage_convert<float>);
   }
 }
-AnyStage change_of_integer(DType lane, DType to) {
+// L is signed, whatever the lanes are; null where the lanes are right as they are.
+template <class L>
+AnyStage wrap_to(DType to) {
   switch (to) {
     case DType::bool_:
-      return AnyStage(stage_change<ToBool<int32_t>>);
+      return AnyStage(stage_change<ToBool<L>>);
     case DType::i8:
-      return AnyStage(stage_change<WrapSigned<8>>);
+      return AnyStage(stage_change<Wrap<int8_t, L>>);
     case DType::i16:
-      return AnyStage(stage_change<WrapSigned<16>>);
+      return AnyStage(stage_change<Wrap<int16_t, L>>);
     case DType::u8:
-      return AnyStage(stage_change<WrapUnsigned<8>>);
+      return AnyStage(stage_change<Wrap<uint8_t, L>>);
     case DType::u16:
-      return AnyStage(stage_change<WrapUnsigned<16>>);
+      return AnyStage(stage_change<Wrap<uint16_t, L>>);
     case DType::i32:
+      return sizeof(L) == 4 ? nullptr : AnyStage(stage_change<Wrap<int32_t, L>>);
     case DType::u32:
-      return nullptr;
-    case DType::f32:
-      return lane == DType::i32 ? AnyStage(stage_change<SignedToFloat>)
-                                : AnyStage(stage_change<UnsignedToFloat>);
+      return sizeof(L) == 4 ? nullptr : AnyStage(stage_change<Wrap<uint32_t, L>>);
     default:
-      return lane == DType::i32 ? AnyStage(stage_convert<int32_t>)
-                                : AnyStage(stage_convert<uint32_t>);
+      return nullptr;
   }
+}
+AnyStage change_of_integer(DType lane, DType to) {
+  if (is_integer(to) || is_boolean(to)) {
+    return size_of(lane) == 8 ? wrap_to<int64_t>(to) : wrap_to<int32_t>(to);
+  }
+  if (to == DType::f32 && lane == DType::i32) return AnyStage(stage_change<SignedToFloat>);
+  if (to == DType::f32 && lane == DType::u32) return AnyStage(stage_change<UnsignedToFloat>);
+  if (size_of(lane) == 8) {
+    return lane == DType::i64 ? AnyStage(stage_convert<int64_t>)
+                              : AnyStage(stage_convert<uint64_t>);
+  }
+  return lane == DType::i32 ? AnyStage(stage_convert<int32_t>) : AnyStage(stage_convert<uint32_t>);
 }
 AnyStage find_cast(DType lane, DType to) {
   if (lane == DType::f32) return change_of_float(to);
-  if (size_of(lane) == 4) return change_of_integer(lane, to);
-  if (to == lane) return nullptr;
-  if (lane == DType::f64) {
-    return to == DType::f32 ? AnyStage(stage_change<RoundSingle>) : AnyStage(stage_convert<double>);
-  }
-  if (to == DType::bool_) return AnyStage(stage_change<ToBool<int64_t>>);
-  if (size_of(to) == 8 && is_integer(to)) return nullptr;
-  return lane == DType::i64 ? AnyStage(stage_convert<int64_t>) : AnyStage(stage_convert<uint64_t>);
+  if (is_integer(lane)) return change_of_integer(lane, to);
+  if (to == DType::f64) return nullptr;
+  return to == DType::f32 ? AnyStage(stage_change<RoundSingle>) : AnyStage(stage_convert<double>);
 }
 
 int64_t count_lanes(bool wide) { return wide ? lanes_of<double>() : lanes_of<float>(); }

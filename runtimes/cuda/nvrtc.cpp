@@ -43,16 +43,23 @@ constexpr std::array kOptions = {"--std=c++17", "-default-device", "-fmad=false"
 // Our cache is the one; older versions have no other, and do not know the option.
 constexpr const char* kWithoutCache = "-no-cache";
 
-std::vector<std::string> places() {
-  const std::array names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-  std::vector<std::string> list(names.begin(), names.end());
-  std::vector<std::string> folders = {"/usr/local/cuda/lib64", "/opt/cuda/lib64"};
+constexpr std::array kNames = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+
+// Where toolkits are, beside the places that the linker knows.
+std::vector<std::string> folders() {
+  std::vector<std::string> list;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const char* folder = std::getenv(variable))
-      folders.push_back(std::string(folder) + "/lib64");
+    const char* folder = std::getenv(variable);
+    if (folder) list.push_back(std::string(folder) + "/lib64");
   }
-  for (const std::string& folder : folders) {
-    for (const char* name : names) list.push_back(folder + "/" + name);
+  list.insert(list.end(), {"/usr/local/cuda/lib64", "/opt/cuda/lib64"});
+  return list;
+}
+
+std::vector<std::string> places() {
+  std::vector<std::string> list(kNames.begin(), kNames.end());
+  for (const std::string& folder : folders()) {
+    for (const char* name : kNames) list.push_back(folder + "/" + name);
   }
   return list;
 }
@@ -195,9 +202,10 @@ std::shared_ptr<const Nvrtc> Nvrtc::load(const std::string& path, int driver_ver
   }
   if (why.empty()) {
     why = fmt::format(
-        "NVRTC, which compiles our programs, is not here (looked for {}): install the libnvrtc of "
-        "a CUDA toolkit, or name it in the setting nvrtc",
-        fmt::join(files, ", "));
+        "NVRTC, which compiles our programs, is not here (looked for {}{}): install the libnvrtc "
+        "of a CUDA toolkit, or name it in the setting nvrtc",
+        path.empty() ? fmt::format("{}", fmt::join(kNames, ", ")) : path,
+        path.empty() ? fmt::format(" also in {}", fmt::join(folders(), ", ")) : "");
   }
   absence = why;
   return nullptr;

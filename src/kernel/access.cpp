@@ -16,7 +16,8 @@ namespace {
 // Whether element `index` may be accessed.  Where not: false in the checked mode, else an error.
 bool inside(Context& c, const Step& s, const BoundMemory& memory, int64_t index) {
   const bool claimed = uint64_t(index) < uint64_t(memory.count);
-  if (claimed && index < memory.elements) [[likely]] return true;
+  if (claimed && index < memory.elements) [[likely]]
+    return true;
   if (c.machine.launch.checked && !claimed) {
     c.machine.note(s.id, index, memory.count);
     return false;
@@ -29,15 +30,17 @@ void watch(Context& c, const Step& s, const BoundMemory& memory, int64_t index, 
   if (!memory.watched) return;
   InstructionId other = -1;
   if (!c.machine.races.touch(memory.shadow, index * memory.size, c.warp, s.id, how, other)) return;
-  fail_at(c, s, fmt::format("races at element {} with another warp's {}: no barrier between them",
-                            index, place_of(c.machine.program.kernel.at(other))));
+  fail_at(c, s,
+          fmt::format("races at element {} with another warp's {}: no barrier between them", index,
+                      place_of(c.machine.program.kernel.at(other))));
 }
 
 // Devices access a vector as one, or in pieces of 16 bytes.
 void check_alignment(const Context& c, const Step& s, const std::byte* address, int64_t size) {
   const int64_t wanted = std::min<int64_t>(size * s.rows, 16);
   if (reinterpret_cast<uintptr_t>(address) % uintptr_t(wanted) == 0) return;
-  fail_at(c, s, fmt::format("a vector of {} x {} bytes is not aligned to {}", s.rows, size, wanted));
+  fail_at(c, s,
+          fmt::format("a vector of {} x {} bytes is not aligned to {}", s.rows, size, wanted));
 }
 
 // body(number of the row and column, address, index) for each element of the lanes that take part

@@ -245,8 +245,8 @@ static Value place(Builder& builder, Code code, std::vector<int64_t> attributes,
 Value Builder::block(int axis) { return place(*this, Code::block, {axis}, {DType::i32}); }
 Value Builder::blocks(int axis) { return place(*this, Code::blocks, {axis}, {DType::i32}); }
 Value Builder::thread() { return place(*this, Code::thread, {}, {DType::i32}); }
-Value Builder::shared(DType dtype, int64_t count) {
-  return place(*this, Code::shared, {count}, {dtype, Memory::shared});
+Value Builder::shared(DType dtype, int64_t count, int64_t alignment) {
+  return place(*this, Code::shared, {count, alignment}, {dtype, Memory::shared});
 }
 Value Builder::iota(int axis, int extent, int layout) {
   ValueType type{DType::i32};

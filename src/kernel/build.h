@@ -97,7 +97,7 @@ class Builder {
   Value thread();
   int threads() const;
 
-  Value shared(DType dtype, int64_t count);
+  Value shared(DType dtype, int64_t count, int64_t alignment = 16);  // in bytes
   Value load(Value memory, Value index, Site site = Site::here());
   Value load(Value memory, Value index, Value mask, Value otherwise, Site site = Site::here());
   Value load_vector(Value memory, Value index, int lanes, Site site = Site::here());

@@ -41,8 +41,8 @@ template <class T>
 void run_loop_head(Context& c, const Step& s) {
   each_lane(c, [&](uint32_t lane) {
     if (get<T>(word(c, s.operands[1], 0, lane)) <= 0) {
-      fail_at(c, s, fmt::format("the step is {}, not above 0",
-                                get<T>(word(c, s.operands[1], 0, lane))));
+      fail_at(c, s,
+              fmt::format("the step is {}, not above 0", get<T>(word(c, s.operands[1], 0, lane))));
     }
     if (get<T>(c.words[s.result + lane]) >= get<T>(word(c, s.operands[0], 0, lane))) {
       c.mask &= ~(1u << lane);
@@ -107,9 +107,8 @@ void exchange(Context& c, const Step& s, Source&& source) {
   std::ranges::copy(taken, c.words.begin() + s.result);
 }
 void run_shuffle(Context& c, const Step& s) {
-  exchange(c, s, [&](uint32_t lane) {
-    return get<uint32_t>(word(c, s.operands[1], 0, lane)) % kWarp;
-  });
+  exchange(c, s,
+           [&](uint32_t lane) { return get<uint32_t>(word(c, s.operands[1], 0, lane)) % kWarp; });
 }
 void run_shuffle_xor(Context& c, const Step& s) {
   exchange(c, s, [&](uint32_t lane) { return lane ^ uint32_t(s.instruction->attributes[0]); });
@@ -138,8 +137,7 @@ void each_position(const Context& c, const Step& s, Body&& body) {
 void run_assert(Context& c, const Step& s) {
   each_position(c, s, [&](uint32_t row, uint32_t column) {
     if (get<bool>(word(c, s.operands[0], row, column))) return;
-    const int64_t index =
-        s.operands.size() > 1 ? int64_t(number(c, s, 1, row, column).bits) : 0;
+    const int64_t index = s.operands.size() > 1 ? int64_t(number(c, s, 1, row, column).bits) : 0;
     c.machine.note(s.id, index, 0);
   });
 }

@@ -48,8 +48,8 @@ void run_each(Context& c, const Step& s) {
         const uint64_t* d = row_of(c, s.operands[2], row);
         const uint32_t d_step = s.operands[2].column;
         for (uint32_t i = 0; i < s.columns; i++) {
-          out[i] = put(
-              function(get<T>(a[i * a_step]), get<T>(b[i * b_step]), get<T>(d[i * d_step])));
+          out[i] =
+              put(function(get<T>(a[i * a_step]), get<T>(b[i * b_step]), get<T>(d[i * d_step])));
         }
       }
     }
@@ -247,8 +247,8 @@ Run logical(Code code, DType d) {
       }
       return of_integers(d, [](auto a) { return decltype(a)(~a); });
     case Code::shift_left:
-      return of_integers(
-          d, [](auto a, auto b) { return decltype(a)(wrapping(a) << shift_count(b)); });
+      return of_integers(d,
+                         [](auto a, auto b) { return decltype(a)(wrapping(a) << shift_count(b)); });
     case Code::shift_right:
       return of_integers(d, [](auto a, auto b) { return decltype(a)(a >> shift_count(b)); });
     case Code::equal:

@@ -64,7 +64,7 @@ Kernel Lowering::run() {
   return to_.finish();
 }
 
-Extent Lowering::extent(const ValueType& type) const {
+Share Lowering::extent(const ValueType& type) const {
   if (!type.tile()) return {1, 1};
   const Distribution& d = distribution(type);
   if (d.fragments) {
@@ -78,8 +78,8 @@ Extent Lowering::extent(const ValueType& type) const {
   return {share(type.rows, d.rows), type.columns == 1 ? 1 : columns * d.vector};
 }
 
-Value Lowering::element(ValueId value, const Extent& whole, int e) const {
-  const Extent own = extent(from_.type(value));
+Value Lowering::element(ValueId value, const Share& whole, int e) const {
+  const Share own = extent(from_.type(value));
   const int i = own.rows == 1 ? 0 : e / whole.columns;
   const int j = own.columns == 1 ? 0 : e % whole.columns;
   return held_[size_t(value)][size_t(i * own.columns + j)];
@@ -116,7 +116,7 @@ void Lowering::lower(const Region& region) {
 }
 
 void Lowering::elementwise(const Instruction& x) {
-  const Extent whole = extent(from_.type(x.results[0]));
+  const Share whole = extent(from_.type(x.results[0]));
   for (int e = 0; e < whole.count(); e++) {
     Value result;
     const auto operand = [&](size_t i) { return element(x.operands[i], whole, e); };
@@ -151,7 +151,7 @@ void Lowering::lower(const Instruction& x) {
     case Code::blocks:
       return keep(x, 0, to_.blocks(int(x.attributes[0])));
     case Code::iota: {
-      const Extent own = extent(from_.type(x.results[0]));
+      const Share own = extent(from_.type(x.results[0]));
       const Distribution& d = distribution(from_.type(x.results[0]));
       const bool rows = x.attributes[0] == 0;
       for (int e = 0; e < own.count(); e++) keep(x, 0, rows ? row(d, e) : column(d, e));
@@ -159,7 +159,8 @@ void Lowering::lower(const Instruction& x) {
     }
     case Code::shared:
       if (role_ != Role::all) return;  // made before the roles part
-      return keep(x, 0, to_.shared(from_.type(x.results[0]).dtype, x.attributes[0]));
+      return keep(x, 0,
+                  to_.shared(from_.type(x.results[0]).dtype, x.attributes[0], x.attributes[1]));
     case Code::load:
       return load(x);
     case Code::store:
@@ -262,9 +263,9 @@ void Lowering::control(const Instruction& x) {
 }
 
 void Lowering::assertion(const Instruction& x) {
-  Extent whole{1, 1};
+  Share whole{1, 1};
   for (const ValueId operand : x.operands) {
-    const Extent own = extent(from_.type(operand));
+    const Share own = extent(from_.type(operand));
     whole = {std::max(whole.rows, own.rows), std::max(whole.columns, own.columns)};
   }
   for (int e = 0; e < whole.count(); e++) {
@@ -274,7 +275,7 @@ void Lowering::assertion(const Instruction& x) {
 }
 
 void Lowering::mma(const Instruction& x) {
-  const Extent own = extent(from_.type(x.results[0]));
+  const Share own = extent(from_.type(x.results[0]));
   const Distribution& d = distribution(from_.type(x.results[0]));
   const Value a = scalar(x.operands[1]), b = scalar(x.operands[3]);
   const DType dtype = from_.type(x.results[0]).dtype;

@@ -54,7 +54,7 @@ int Lowering::vector_width(ValueId memory, std::span<const Value> indices,
 
 void Lowering::load(const Instruction& x) {
   const ValueType type = from_.type(x.results[0]);
-  const Extent whole = extent(type);
+  const Share whole = extent(type);
   const int vector = type.columns > 1 ? distribution(type).vector : 1;
   const Value memory = scalar(x.operands[0]);
   for (int e = 0; e < whole.count(); e += vector) {
@@ -92,7 +92,7 @@ void Lowering::store(const Instruction& x) {
     type.columns = std::max(type.columns, from_.type(operand).columns);
     type.layout = std::max(type.layout, from_.type(operand).layout);
   }
-  const Extent whole = extent(type);
+  const Share whole = extent(type);
   const int vector = type.columns > 1 ? distribution(type).vector : 1;
   const Value memory = scalar(x.operands[0]), mine = acts(type);
   for (int e = 0; e < whole.count(); e += vector) {
@@ -124,7 +124,7 @@ void Lowering::store(const Instruction& x) {
 
 void Lowering::atomic(const Instruction& x) {
   const ValueType type = from_.type(x.results[0]);
-  const Extent whole = extent(type);
+  const Share whole = extent(type);
   const Value memory = scalar(x.operands[0]), mine = acts(type);
   for (int e = 0; e < whole.count(); e++) {
     Value mask = mine;

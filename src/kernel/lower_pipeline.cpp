@@ -17,7 +17,7 @@ constexpr int kRow = 64;         // elements of 16 bits in a box's row of 128 by
 constexpr int kBox = 64 * kRow;  // elements of a box that is copied out
 
 // What is left for each consuming thread of the 64 Ki registers, a multiple of 8.
-int consumer_registers(int groups) { return groups == 1 ? 256 - 16 : groups == 2 ? 232 : 160; }
+int consumer_registers(int groups) { return groups == 2 ? 232 : 160; }
 
 }  // namespace
 
@@ -56,7 +56,7 @@ void Lowering::by_roles() {
   to_.when(
       thread >= from_.threads,
       [&] {
-        effect(Code::registers, {}, {-kProducerRegisters});
+        if (groups > 1) effect(Code::registers, {}, {-kProducerRegisters});
         to_.when(thread == from_.threads, [&] {
           begin(Role::producer);
           lower(from_.body);
@@ -64,7 +64,8 @@ void Lowering::by_roles() {
         });
       },
       [&] {
-        effect(Code::registers, {}, {consumer_registers(groups)});
+        // Two groups in all have 255 each from the beginning.
+        if (groups > 1) effect(Code::registers, {}, {consumer_registers(groups)});
         begin(Role::consumer);
         lower(from_.body);
         stage_.clear();
@@ -155,7 +156,7 @@ void Lowering::mma_boxes(const Instruction& x) {
   std::vector<Value>& sums = held_[size_t(x.results[0])];
   sums.clear();
   // Elements lie [row half][column] here, and [column / 2][row half][column % 2] in the unit.
-  const Extent own = extent(type);
+  const Share own = extent(type);
   FORNAX_CHECK(own.rows == 2 && x.attributes[0] % 16 == 0 && x.attributes[0] <= kRow);
   const auto place = [&](int e) {
     const int pair = e / 4, half = e / 2 % 2, column = pair * 2 + e % 2;
@@ -183,7 +184,7 @@ void Lowering::mma_boxes(const Instruction& x) {
 // copied out.
 void Lowering::deposit(const Instruction& x) {
   const ValueType& type = from_.type(x.operands[2]);
-  const Extent own = extent(type);
+  const Share own = extent(type);
   FORNAX_CHECK(role_ == Role::consumer && distribution(type).fragments && own.rows == 2 &&
                fornax::info(type.dtype).size == 2);
   const std::vector<Value>& tile = held_[size_t(x.operands[2])];

@@ -64,7 +64,7 @@ void Lowering::reduce(const Instruction& x) {
   const Region& region = x.regions[0];
   const ValueType& type = from_.type(x.operands[0]);
   const Distribution& d = distribution(type);
-  const Extent whole = extent(type);
+  const Share whole = extent(type);
   const bool along_columns = x.attributes[0] == 1;
   const int kept = along_columns ? whole.rows : whole.columns;
   const int reduced = along_columns ? whole.columns : whole.rows;

@@ -5,7 +5,7 @@
 namespace fornax::kernel {
 
 // How many rows and columns of a tile one thread holds.
-struct Extent {
+struct Share {
   int rows, columns;
   int count() const { return rows * columns; }
 };
@@ -16,9 +16,9 @@ class Lowering {
   Kernel run();
 
  private:
-  Extent extent(const ValueType& type) const;
+  Share extent(const ValueType& type) const;
   // Element e of a tile with extent `whole` to which `value` broadcasts.
-  Value element(ValueId value, const Extent& whole, int e) const;
+  Value element(ValueId value, const Share& whole, int e) const;
   Value scalar(ValueId value) const { return held_[size_t(value)][0]; }
   const Distribution& distribution(const ValueType& type) const {
     return from_.distributions[type.layout];

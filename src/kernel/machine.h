@@ -4,8 +4,8 @@
 // bytes, anything above.  A simt value is lanes x 32 words, a tile rows x columns; constants and
 // parameters are one word, for all threads.
 #pragma once
-#include <bit>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -34,14 +34,14 @@ struct Step {
   Run run = nullptr;
   uint32_t result = 0, rows = 1, columns = 1;
   std::vector<Place> operands;
-  uint32_t target = 0;              // where a jump goes
-  int memory = -1, memory_b = -1;   // numbers in Program::memories
-  int mask = -1, otherwise = -1;    // numbers of operands, of accesses
-  bool wide_index = false;          // i64
-  bool consecutive = false;         // the lanes of a vector are neighbours in memory
-  DType dtype = DType::f32;         // of the elements accessed, or of the operands
-  std::vector<Step> region;         // of reduce and scan
-  std::vector<Place> region_places; // its left and right parameters, then its yields
+  uint32_t target = 0;               // where a jump goes
+  int memory = -1, memory_b = -1;    // numbers in Program::memories
+  int mask = -1, otherwise = -1;     // numbers of operands, of accesses
+  bool wide_index = false;           // i64
+  bool consecutive = false;          // the lanes of a vector are neighbours in memory
+  DType dtype = DType::f32;          // of the elements accessed, or of the operands
+  std::vector<Step> region;          // of reduce and scan
+  std::vector<Place> region_places;  // its left and right parameters, then its yields
   const Instruction* instruction = nullptr;
   InstructionId id = -1;
 };

@@ -8,6 +8,8 @@ SharedPlan plan_shared(const Kernel& kernel) {
   for (const Instruction& instruction : kernel.instructions) {
     plan.offsets.push_back(-1);
     if (instruction.code != Code::shared) continue;
+    const int64_t alignment = instruction.attributes[1];
+    plan.bytes = (plan.bytes + alignment - 1) / alignment * alignment;
     plan.offsets.back() = plan.bytes;
     const DType dtype = kernel.type(instruction.results[0]).dtype;
     const int64_t bytes = instruction.attributes[0] * int64_t(fornax::info(dtype).size);

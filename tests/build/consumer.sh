@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A user's project builds and runs against an installed Fornax and against its source folder.
+# A user's project builds and runs against an installed Fornax and against its source folder; its GPU
+# program has the CUDA runtime, and the other one has nothing of it.
 #   consumer.sh BUILD_FOLDER
 set -euo pipefail
 build=$(realpath "$1")
@@ -7,6 +8,8 @@ cd "$(dirname "$0")/../.."
 source=$PWD work=$build/consumer
 rm -rf "$work"
 cmake --install "$build" --prefix "$work/installed" >/dev/null
+
+has_runtime() { nm -C "$1" | grep -q "fornax::cuda::CudaRuntime::launch"; }
 
 # The flags of the release preset, so that ccache knows the objects of the second build.
 try() {
@@ -17,6 +20,10 @@ try() {
     -DCMAKE_CXX_FLAGS_RELEASE=-O2 -DCMAKE_CXX_COMPILER=g++ "$@" >/dev/null
   cmake --build "$work/$name" >/dev/null
   "$work/$name/consumer"
+  "$work/$name/consumer_gpu"
+  has_runtime "$work/$name/consumer_gpu" || { echo "consumer_gpu lacks the CUDA runtime"; exit 1; }
+  ! has_runtime "$work/$name/consumer" || { echo "consumer has the CUDA runtime"; exit 1; }
+  ! ldd "$work/$name/consumer" | grep sqlite || { echo "consumer needs SQLite"; exit 1; }
 }
 try find_package -DCMAKE_PREFIX_PATH="$work/installed"
 try add_subdirectory -DFORNAX_SOURCE="$source" -DFORNAX_WERROR=ON \

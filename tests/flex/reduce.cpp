@@ -1,6 +1,8 @@
 // Reduce groups against straightforward loops, and fused against one by one.
 #include <cmath>
+#include <mutex>
 
+#include "backends/flex/pool.h"
 #include "graph/attributes.h"
 #include "tests/flex/group.h"
 
@@ -156,6 +158,57 @@ TEST(FlexReduce, TheErrorOfASumDoesNotGrowWithItsLength) {
   x.type.shape = {count / 5, 5};
   x.layout = row_major(x.type.shape);
   EXPECT_NEAR(as<double>(run_one(Op::sum, {x}, {0}).at(3)), exact / 5, exact / 5 * 2e-6);
+}
+
+TEST(FlexReduce, LongRowsGiveTheSameBitsOnOneThreadAndOnSeveral) {
+  std::mt19937 random(13);
+  const Shaped shapes[] = {{{300001}, {0}}, {{100001, 3}, {0}}, {{2, 150000}, {1}}};
+  for (Op op : {Op::sum, Op::max, Op::min, Op::argmax, Op::argmin}) {
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::u8, DType::i64}) {
+      for (const Shaped& s : shapes) {
+        const Type type{dtype, s.shape};
+        const Tensor x = op == Op::sum ? finite_tensor(type, random) : random_tensor(type, random);
+        const Tensor split = run_one(op, {x}, s.axes);
+        // A body of parallel() computes alone.
+        std::mutex mutex;
+        std::vector<Tensor> alone;
+        parallel(2, 1, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; i++) {
+            const Tensor result = run_one(op, {x}, s.axes);
+            const std::lock_guard lock(mutex);
+            alone.push_back(result);
+          }
+        });
+        for (const Tensor& result : alone) {
+          for (int64_t e = 0; e < split.type.shape.element_count(); e++) {
+            ASSERT_TRUE(same_number(split.type.dtype, split.at(e), result.at(e)))
+                << info(op).name << " of " << text_of(type) << " element " << e;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(FlexReduce, PositionsInLongRowsAreTheFirst) {
+  for (const Shape& shape : {Shape{300000}, Shape{300000, 2}}) {
+    const int64_t width = shape.rank() == 1 ? 1 : shape[1];
+    Tensor x = empty({DType::f32, shape});
+    float* data = static_cast<float*>(x.buffer->data);
+    std::fill_n(data, 300000 * width, 1.0f);
+    const auto position = [&] { return run_one(Op::argmax, {x}, {0}).at(width - 1).bits; };
+    EXPECT_EQ(position(), 0u);
+    const auto put = [&](int64_t row, float value) { data[row * width + width - 1] = value; };
+    put(299999, 2);
+    EXPECT_EQ(position(), 299999u);
+    put(150000, 2);
+    EXPECT_EQ(position(), 150000u);
+    put(200000, NAN);
+    put(200001, INFINITY);
+    EXPECT_EQ(position(), 200000u);
+    put(70000, NAN);
+    EXPECT_EQ(position(), 70000u);
+  }
 }
 
 TEST(FlexReduce, FusedEqualsOneByOneBitForBit) {

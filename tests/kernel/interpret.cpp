@@ -54,7 +54,8 @@ TEST(interpret, a_missing_barrier_is_a_race) {
   k.store(x, t, k.load(s, 127 - t));
   const Kernel kernel = k.finish();
   std::vector<int> data(128);
-  const std::string message = error_of(ErrorKind::internal, [&] { Arguments().add(data).run(kernel); });
+  const std::string message =
+      error_of(ErrorKind::internal, [&] { Arguments().add(data).run(kernel); });
   FORNAX_EXPECT_WORDS(message, "reverse: store in interpret.cpp:");
   FORNAX_EXPECT_WORDS(message, "races at element");
 }

@@ -7,9 +7,10 @@
 namespace fornax::kernel {
 namespace {
 
-constexpr int kSide = 16;   // threads along each side of c's tile
-constexpr int kVector = 4;  // elements that a thread takes at once
-constexpr int kPad = 4;     // keeps columns of a shared tile off one bank
+constexpr int kSide = 16;                // threads along each side of c's tile
+constexpr int kVector = 4;               // elements that a thread takes at once
+constexpr int64_t kBoxAlignment = 1024;  // of boxes whose pieces are exchanged
+constexpr int kPad = 4;                  // keeps columns of a shared tile off one bank
 
 // Distributions: 0 of the sums, 1 of a's tile as it lies in memory, 2 of b's.
 Distribution lying(int threads, int consecutive) {
@@ -85,8 +86,9 @@ Kernel hopper_matmul(const HopperMatmul& s, Epilogue epilogue) {
   const Value m = k.number("m", DType::i32), n = k.number("n", DType::i32);
   const Value depth = k.number("k", DType::i32);
   const int a_box = s.rows * kDepth, b_box = s.columns * kDepth;
-  const Value as = k.shared(s.dtype, s.stages * a_box), bs = k.shared(s.dtype, s.stages * b_box);
-  const Value staging = k.shared(s.dtype, s.rows / 64 * 2 * 64 * 64);
+  const Value as = k.shared(s.dtype, s.stages * a_box, kBoxAlignment);
+  const Value bs = k.shared(s.dtype, s.stages * b_box, kBoxAlignment);
+  const Value staging = k.shared(s.dtype, s.rows / 64 * 2 * 64 * 64, kBoxAlignment);
   const auto tiles_of = [](Value extent, int size) { return (extent + (size - 1)) / size; };
   const Value down = tiles_of(m, s.rows), across = tiles_of(n, s.columns);
 

@@ -1,0 +1,25 @@
+// How the reduce ops combine elements inside kernels: each in accumulators of its own, of which
+// argmax and argmin have two, the element and where it is.
+#pragma once
+#include <vector>
+
+#include "graph/graph.h"
+#include "kernel/number.h"
+
+namespace fornax::cube {
+
+using kernel::Builder;
+using kernel::Value;
+using Accumulators = std::vector<Value>;
+
+// The dtypes of the accumulators of `op` on elements of `dtype` giving `result`, positions in
+// `index`.
+std::vector<DType> accumulator_dtypes(Op op, DType dtype, DType result, DType index);
+// What changes nothing when it is combined.
+Accumulators identity(Builder& k, const Step& step, DType dtype, DType index);
+// One element; `position` is where it is along the reduced axis.
+Accumulators begin(Builder& k, const Step& step, Value element, Value position);
+Accumulators combine(Builder& k, Op op, const Accumulators& a, const Accumulators& b);
+Value finish(Builder& k, const Step& step, const Accumulators& all);
+
+}  // namespace fornax::cube

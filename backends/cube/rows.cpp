@@ -1,0 +1,342 @@
+// Row programs: which kernels a group needs, and their launches.
+#include "backends/cube/rows.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "backends/cube/kernels.h"
+#include "base/error.h"
+#include "graph/attributes.h"
+
+namespace fornax::cube {
+namespace {
+
+constexpr int kThreads = 128;  // of a block that has no need of more
+constexpr int kMostThreads = 1024;
+constexpr int kMostVectors = 8;      // of a row that one thread holds in registers
+constexpr int kWantedVectors = 4;    // enough loads under way to hide the memory's latency
+constexpr int kColumnThreads = 256;  // by columns
+constexpr int kMostNested = 64;      // shorter innermost axes are not walked by tiles of their own
+constexpr int kMostSplits = 1024;
+
+int power_above(int64_t n) { return int(std::bit_ceil(uint64_t(std::max<int64_t>(n, 1)))); }
+int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct Operand {
+  Place place;
+  int step;
+  Type type;
+};
+
+class RowPlan {
+ public:
+  RowPlan(Device& device, const Group& group) : device_(device) {
+    describe_steps(group);
+    describe_nest(group);
+  }
+
+  bool empty() const { return kept() == 0; }
+
+  int best_lanes() const {
+    int lanes = 16;
+    for (size_t i = 0; i < operands_.size(); i++) {
+      if (!in_vectors(i)) continue;
+      lanes = std::min(lanes, int(16 / size_of(operands_[i].type.dtype)));
+    }
+    if (lanes == 16 && !any_in_vectors()) return 1;
+    std::vector<int64_t> numbers = {nest_.extents.back()};
+    for (size_t i = 0; i < operands_.size(); i++) {
+      if (!in_vectors(i)) continue;
+      const Strides& strides = nest_.strides[i];
+      numbers.insert(numbers.end(), strides.begin(), strides.end() - 1);
+    }
+    return common_power(numbers, lanes);
+  }
+
+  std::vector<VectorGroup::Operand> vector_operands() const {
+    std::vector<VectorGroup::Operand> list;
+    for (size_t i = 0; i < operands_.size(); i++) {
+      if (in_vectors(i)) list.push_back({operands_[i].place, operands_[i].type.dtype, 0});
+    }
+    return list;
+  }
+
+  std::unique_ptr<PreparedGroup> make(int lanes) const {
+    RowClass known = base(lanes);
+    int64_t splits = 1;
+    known.by_rows ? shape_rows(known, lanes, splits) : shape_columns(known, lanes, splits);
+    auto list = std::make_unique<LaunchList>(device_);
+    if (splits == 1) {
+      known.last_level = levels_;
+      add(*list, known, 1, {});
+      return list;
+    }
+    known.split = true;
+    std::map<int, std::vector<Place>> partials;
+    for (int i = 0; i < int(known.steps.size()); i++) {
+      if (!is_reduce(known.steps[size_t(i)].step.op)) continue;
+      for (const DType dtype : partial_dtypes(known, i)) {
+        partials[i].push_back(list->scratch(size_t(kept() * splits) * size_of(dtype)));
+      }
+    }
+    for (int level = 0; level <= levels_; level++) {
+      known.first_level = known.last_level = level;
+      add(*list, known, splits, partials);
+    }
+    return list;
+  }
+
+ private:
+  int64_t kept() const { return nest_.count(0); }
+  int64_t reduced() const { return nest_.count(1); }
+  bool by_rows() const { return nest_.kinds.back() == 1; }
+
+  bool in_vectors(size_t operand) const {
+    return !steps_[size_t(operands_[operand].step)].kept && nest_.strides[operand].back() == 1;
+  }
+  bool any_in_vectors() const {
+    for (size_t i = 0; i < operands_.size(); i++) {
+      if (in_vectors(i)) return true;
+    }
+    return false;
+  }
+
+  void describe_steps(const Group& group) {
+    const std::vector<Step>& steps = group.graph.steps;
+    inputs_ = group.inputs;
+    for (const Step& step : steps) {
+      if (is_reduce(step.op)) axes_ = axes_of(step.attributes);
+    }
+    for (int i = 0; i < int(steps.size()); i++) {
+      const Step& step = steps[size_t(i)];
+      RowStep own{{step.op, {step.type.dtype, {}}, step.inputs, {}, {}}, 0, true};
+      for (const int input : step.inputs) {
+        own.level = std::max(own.level, steps_[size_t(input)].level);
+        own.kept &= steps_[size_t(input)].kept;
+      }
+      if (i < inputs_) own.kept = step.op == Op::full || lies_kept(group.domain, step.type.shape);
+      if (is_reduce(step.op)) own.level++, own.kept = true;
+      levels_ = std::max(levels_, own.level);
+      steps_.push_back(std::move(own));
+    }
+    outputs_ = group.graph.outputs;
+  }
+
+  // Whether a value of `shape` is the same all along the reduced axes.
+  bool lies_kept(const Shape& domain, const Shape& shape) const {
+    const int shift = domain.rank() - shape.rank();
+    return std::all_of(axes_.begin(), axes_.end(),
+                       [&](int64_t axis) { return axis < shift || shape[int(axis) - shift] == 1; });
+  }
+
+  void describe_nest(const Group& group) {
+    const std::vector<Step>& steps = group.graph.steps;
+    std::vector<Strides> strides;
+    for (int i = 0; i < inputs_; i++) {
+      const Step& step = steps[size_t(i)];
+      if (step.op != Op::leaf) continue;
+      operands_.push_back({Place::input(i), i, step.type});
+      strides.push_back(strides_over(group.domain, step.type.shape, group.layouts[size_t(i)]));
+    }
+    for (size_t o = 0; o < outputs_.size(); o++) {
+      const Type& type = steps[size_t(outputs_[o])].type;
+      operands_.push_back({Place::output(int(o)), outputs_[o], type});
+      strides.push_back(strides_over(group.domain, type.shape, row_major(type.shape)));
+    }
+    std::vector<int> kinds(size_t(group.domain.rank()), 0);
+    for (const int64_t axis : axes_) kinds[size_t(axis)] = 1;
+    nest_ = collapse(group.domain, std::move(strides), std::move(kinds));
+    if (nest_.rank() == 0) {
+      nest_.extents = {1};
+      nest_.kinds = {1};
+      for (Strides& own : nest_.strides) own = {0};
+    }
+    put_innermost(memory_axis());
+  }
+
+  // The axis along which the largest operand's elements lie side by side.
+  int memory_axis() const {
+    int64_t most = 0;
+    int best = nest_.rank() - 1;
+    for (size_t i = 0; i < operands_.size(); i++) {
+      if (operands_[i].place.kind != Place::Kind::input) continue;
+      const int64_t weight = operands_[i].type.shape.element_count();
+      for (int axis = nest_.rank() - 1; axis >= 0; axis--) {
+        if (std::abs(nest_.strides[i][size_t(axis)]) != 1 || weight <= most) continue;
+        most = weight;
+        best = axis;
+      }
+    }
+    return best;
+  }
+
+  void put_innermost(int axis) {
+    const auto move = [&](auto& list) {
+      std::rotate(list.begin() + axis, list.begin() + axis + 1, list.end());
+    };
+    move(nest_.extents);
+    move(nest_.kinds);
+    for (Strides& own : nest_.strides) move(own);
+  }
+
+  RowClass base(int lanes) const {
+    RowClass known;
+    known.steps = steps_;
+    known.inputs = inputs_;
+    known.outputs = outputs_;
+    known.kinds = nest_.kinds;
+    known.by_rows = by_rows();
+    known.divisor = lanes;
+    std::vector<Span> spans;
+    for (size_t i = 0; i < operands_.size(); i++) {
+      ViewClass view = view_class(operands_[i].type.dtype, nest_.strides[i]);
+      if (in_vectors(i)) view.alignment = view.divisor = lanes;
+      known.views.push_back(view);
+      known.view_steps.push_back(operands_[i].step);
+      spans.push_back(span_of(nest_.extents, nest_.strides[i]));
+    }
+    known.index = index_dtype(nest_.count(), spans);
+    return known;
+  }
+
+  // Enough blocks for every processor to have two.
+  int64_t splits_for(int64_t blocks, int64_t turns, int reduced_tile) const {
+    const int64_t wanted = 2 * device_.capabilities().processors;
+    if (blocks >= wanted / 2 || turns < 2) return 1;
+    return std::min({turns, ceiling(wanted, blocks), int64_t(reduced_tile), int64_t(kMostSplits)});
+  }
+
+  void shape_rows(RowClass& known, int lanes, int64_t& splits) const {
+    const auto kept_axes = std::count(nest_.kinds.begin(), nest_.kinds.end(), 0);
+    const bool several = nest_.rank() - kept_axes > 1;
+    known.nested = several && nest_.extents.back() >= kMostNested;
+    const int64_t length = known.nested ? nest_.extents.back() : reduced();
+    const int64_t vectors = ceiling(length, lanes);
+    const int enough = power_above(ceiling(vectors, kWantedVectors));
+    int across = std::min(std::max(enough, std::min(32, power_above(vectors))), kMostThreads);
+    known.single = !known.nested && vectors <= int64_t(across) * kMostVectors;
+    if (!known.single) across = std::min(across, kColumnThreads);
+    const int threads = std::max(across, kThreads);
+    const int each = known.single ? int(ceiling(vectors, across)) : kWantedVectors;
+    known.distribution = {threads / across, across, lanes};
+    known.kept_tile = threads / across;
+    known.reduced_tile = across * lanes * std::max(each, 1);
+    known.whole_kept = kept() % known.kept_tile == 0;
+    known.whole_reduced = length % known.reduced_tile == 0;
+    if (!known.single) {
+      splits = splits_for(ceiling(kept(), known.kept_tile), turns(known), known.reduced_tile);
+    }
+  }
+
+  void shape_columns(RowClass& known, int lanes, int64_t& splits) const {
+    const int64_t vectors = ceiling(nest_.extents.back(), lanes);
+    const int across = std::min(power_above(vectors), 32);
+    const int down = kColumnThreads / across;
+    const int64_t rows = ceiling(reduced(), down);
+    known.single = rows <= kMostVectors;
+    const int each = known.single ? int(std::max<int64_t>(rows, 1)) : kWantedVectors;
+    known.distribution = {down, across, lanes};
+    known.kept_tile = across * lanes;
+    known.reduced_tile = down * each;
+    known.whole_kept = nest_.extents.back() % known.kept_tile == 0;
+    known.whole_reduced = reduced() % known.reduced_tile == 0;
+    if (!known.single) splits = splits_for(blocks(known), turns(known), known.reduced_tile);
+  }
+
+  int64_t blocks(const RowClass& known) const {
+    if (known.by_rows) return ceiling(kept(), known.kept_tile);
+    const int64_t inner = nest_.extents.back();
+    return kept() / inner * ceiling(inner, known.kept_tile);
+  }
+  int64_t turns(const RowClass& known) const {
+    if (!known.nested) return ceiling(reduced(), known.reduced_tile);
+    const int64_t inner = nest_.extents.back();
+    return reduced() / inner * ceiling(inner, known.reduced_tile);
+  }
+
+  std::vector<DType> partial_dtypes(const RowClass& known, int i) const {
+    const Step& step = steps_[size_t(i)].step;
+    const DType dtype = steps_[size_t(step.inputs[0])].step.type.dtype;
+    return accumulator_dtypes(step.op, dtype, step.type.dtype, known.index);
+  }
+
+  void add(LaunchList& list, const RowClass& known, int64_t splits,
+           const std::map<int, std::vector<Place>>& partials) const {
+    Arguments arguments;
+    for (size_t i = 0; i < operands_.size(); i++) {
+      pass_view(arguments, operands_[i].place, known.views[i], nest_.extents, nest_.strides[i],
+                known.index);
+    }
+    for (int i = 0; i < inputs_; i++) {
+      const Step& step = steps_[size_t(i)].step;
+      if (step.op == Op::full) arguments.scalar(i, step.type.dtype);
+    }
+    for (const int64_t extent : nest_.extents) {
+      pass_extent(arguments, std::max<int64_t>(extent, 1), known.index);
+    }
+    const int64_t inner = nest_.extents.back(), all = turns(known);
+    arguments.number(known.index, known.by_rows ? kept() : inner);
+    arguments.number(known.index, known.nested ? inner : reduced());
+    const int tile = known.by_rows ? known.reduced_tile : known.kept_tile;
+    pass_extent(arguments, std::max<int64_t>(ceiling(inner, tile), 1), known.index);
+    const int64_t own = ceiling(all, splits);
+    arguments.number(known.index, own);
+    arguments.number(known.index, all);
+    if (known.split) {
+      arguments.number(known.index, splits);
+      for (const auto& [i, places] : partials) {
+        const int level = steps_[size_t(i)].level;
+        if (level > known.first_level && level != known.last_level + 1) continue;
+        const std::vector<DType> dtypes = partial_dtypes(known, i);
+        for (size_t a = 0; a < places.size(); a++) {
+          arguments.buffer(places[a], dtypes[a], 0, kept() * splits);
+        }
+      }
+    }
+    const runtime::Grid grid{uint32_t(blocks(known)), uint32_t(splits), 1};
+    list.add(Launch(device_, {known.key(), [known] { return build_rows(known); }}, grid,
+                    std::move(arguments)));
+  }
+
+  Device& device_;
+  std::vector<RowStep> steps_;
+  int inputs_ = 0, levels_ = 0;
+  std::vector<int> outputs_;
+  Attributes axes_;
+  std::vector<Operand> operands_;  // inputs in memory, then outputs
+  Nest nest_;
+};
+
+}  // namespace
+
+std::string RowClass::key() const {
+  std::string key = fmt::format("rows {}", name_of(index));
+  for (const int kind : kinds) key += kind == 0 ? 'k' : 'r';
+  key += fmt::format(" {}x{}x{} {}x{} /{}", distribution.rows, distribution.columns,
+                     distribution.vector, kept_tile, reduced_tile, divisor);
+  if (nested) key += " nested";
+  if (whole_kept) key += " whole";
+  if (whole_reduced) key += " full";
+  if (single) key += " single";
+  key += fmt::format(" {}{}-{}", split ? "split " : "", first_level, last_level);
+  for (size_t i = 0; i < views.size(); i++) {
+    key += fmt::format(" {}:{}", view_steps[i], key_of(views[i]));
+  }
+  for (const RowStep& s : steps) {
+    key += fmt::format("; {} {}", info(s.step.op).name, name_of(s.step.type.dtype));
+    if (s.kept) key += '-';
+    for (const int input : s.step.inputs) key += fmt::format(" {}", input);
+  }
+  key += " ->";
+  for (const int step : outputs) key += fmt::format(" {}", step);
+  return key;
+}
+
+std::unique_ptr<PreparedGroup> prepare_rows(Device& device, const Group& group) {
+  auto plan = std::make_shared<const RowPlan>(device, group);
+  if (plan->empty()) return std::make_unique<LaunchList>(device);
+  return std::make_unique<VectorGroup>(plan->best_lanes(), plan->vector_operands(),
+                                       [plan](int lanes) { return plan->make(lanes); });
+}
+
+}  // namespace fornax::cube

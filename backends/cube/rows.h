@@ -1,0 +1,57 @@
+// Row programs: reductions over some axes of a domain, and the elementwise work before, between and
+// after them.  A softmax is one: the largest of a row, the sum of what is left of it, a division.
+//
+// The domain is a nest of kept and reduced axes.  A block owns some kept positions and walks along
+// the reduced ones, tile by tile.  Tiles lie so that memory is read along its innermost axis: as
+// rows where that is reduced, as columns where it is kept.  Steps have levels: what no reduction
+// comes before is of level 0, and a reduction ends its level.  Where one tile holds a whole row,
+// all levels are computed in registers; else every level is a pass that reads the inputs again; and
+// where there are too few rows for the device, each pass is a launch whose blocks share a row out,
+// and leave partial results that the next launch combines.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/cube/combine.h"
+#include "backends/cube/operand.h"
+
+namespace fornax::cube {
+
+// A step of a row program.
+struct RowStep {
+  Step step;          // op, dtype and inputs alone
+  int level = 0;      // how many reductions come before it, one after another
+  bool kept = false;  // one value per kept position
+};
+
+// All that a kernel's text follows from.
+struct RowClass {
+  std::vector<RowStep> steps;
+  int inputs = 0;
+  std::vector<int> outputs;      // steps
+  std::vector<ViewClass> views;  // inputs in memory, then outputs
+  std::vector<int> view_steps;
+  std::vector<int> kinds;  // per axis of the nest, the innermost last: 0 kept, 1 reduced
+  DType index = DType::i32;
+  bool by_rows = true;  // the innermost axis is reduced: a tile's rows are kept positions
+  bool nested = false;  // the innermost axis is walked by tiles, the other reduced ones around it
+  kernel::Distribution distribution;
+  int kept_tile = 1, reduced_tile = 1;
+  bool whole_kept = false, whole_reduced = false;  // whole numbers of tiles
+  int divisor = 1;                      // of the number of positions along the innermost axis
+  bool single = false;                  // one tile holds all reduced positions
+  bool split = false;                   // blocks share rows out
+  int first_level = 0, last_level = 0;  // that this kernel computes; past the last one, the outputs
+
+  std::string key() const;
+};
+
+// The parameters, in order: the views, the numbers, the nest's extents; in dtype `index` the kept
+// and reduced positions that tiles walk over, the tiles along the innermost axis (an extent), the
+// turns of a block and of all blocks that share a row; if rows are split, the number of splits and
+// the partial results, [kept, splits] each, of the reductions up to level `first_level` and of
+// those that this kernel ends.
+kernel::Kernel build_rows(const RowClass& known);
+
+}  // namespace fornax::cube

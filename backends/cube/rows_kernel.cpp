@@ -1,0 +1,366 @@
+// The kernel of a row program, written as tiles.
+#include <algorithm>
+#include <map>
+
+#include "backends/cube/rows.h"
+#include "base/error.h"
+#include "kernel/lower.h"
+
+namespace fornax::cube {
+namespace {
+
+using kernel::Variable;
+
+class RowKernel {
+ public:
+  explicit RowKernel(const RowClass& known)
+      : known_(known),
+        k_("rows", {.dialect = kernel::Dialect::tile, .distributions = {known.distribution}}) {}
+
+  kernel::Kernel build() {
+    declare();
+    place_block();
+    values_.resize(known_.steps.size());
+    if (known_.split) {
+      for (int level = 1; level <= known_.first_level; level++) combine_partials(level);
+    }
+    if (known_.single) {
+      compute_single();
+    } else {
+      for (int level = known_.first_level; level <= known_.last_level; level++) sweep(level);
+    }
+    return kernel::lower(k_.finish());
+  }
+
+ private:
+  struct Pass {
+    Position position;
+    Value reduced;             // the linear position along the reduced axes
+    Value mask, mask_reduced;  // none: all exist
+    std::vector<Value> values;
+  };
+
+  bool is_reduction(const RowStep& s) const { return is_reduce(s.step.op); }
+  const RowStep& step(int i) const { return known_.steps[size_t(i)]; }
+  DType operand_dtype(const RowStep& s) const { return step(s.step.inputs[0]).step.type.dtype; }
+  int levels() const {
+    int most = 0;
+    for (const RowStep& s : known_.steps) most = std::max(most, s.level);
+    return most;
+  }
+
+  void declare() {
+    for (size_t i = 0; i < known_.views.size(); i++) {
+      const bool written = i + known_.outputs.size() >= known_.views.size();
+      views_.push_back(declare_view(k_, fmt::format("{}{}", written ? "y" : "x", i),
+                                    known_.views[i], written, known_.index));
+    }
+    numbers_.resize(known_.steps.size());
+    for (int i = 0; i < known_.inputs; i++) {
+      if (step(i).step.op != Op::full) continue;
+      numbers_[size_t(i)] = declare_scalar(k_, fmt::format("number{}", i), step(i).step.type.dtype);
+    }
+    for (size_t axis = 0; axis < known_.kinds.size(); axis++) {
+      extents_.push_back(declare_extent(k_, fmt::format("extent{}", axis), known_.index));
+    }
+    const auto count = [&](const char* name, int divisor) {
+      return k_.number(name, known_.index, {.divisor = divisor, .most = INT64_MAX});
+    };
+    // Of positions that tiles walk over: along the innermost axis alone where there is a rest.
+    const int kept = known_.by_rows ? 1 : known_.divisor;
+    const int reduced = known_.by_rows ? known_.divisor : 1;
+    kept_count_ = count("kept", known_.whole_kept ? known_.kept_tile : kept);
+    reduced_count_ = count("reduced", known_.whole_reduced ? known_.reduced_tile : reduced);
+    tiles_ = declare_extent(k_, "tiles", known_.index);  // along the tiled axis, of a block's walk
+    turns_ = count("turns", 1);                          // of a block
+    all_turns_ = count("all_turns", 1);
+    if (!known_.split) return;
+    splits_ = count("splits", 1);
+    for (int i = 0; i < int(known_.steps.size()); i++) {
+      const RowStep& s = step(i);
+      if (!is_reduction(s)) continue;
+      const bool makes = s.level == known_.last_level + 1 && known_.last_level < levels();
+      if (s.level > known_.first_level && !makes) continue;
+      std::vector<Value>& own = partials_[size_t(i)];
+      for (const DType dtype : dtypes_of(s)) {
+        const std::string name = fmt::format("partial{}_{}", i, own.size());
+        own.push_back(makes ? k_.output(name, dtype) : k_.buffer(name, dtype));
+      }
+    }
+  }
+
+  std::vector<DType> dtypes_of(const RowStep& s) const {
+    return accumulator_dtypes(s.step.op, operand_dtype(s), s.step.type.dtype, known_.index);
+  }
+
+  Value number(int64_t n) { return k_.constant(known_.index, n); }
+  Value iota(bool kept) {
+    const bool rows = kept == known_.by_rows;
+    return k_.cast(k_.iota(rows ? 0 : 1, kept ? known_.kept_tile : known_.reduced_tile),
+                   known_.index);
+  }
+  Value spread(Value value) {
+    return known_.by_rows ? k_.spread(value, known_.kept_tile, known_.reduced_tile)
+                          : k_.spread(value, known_.reduced_tile, known_.kept_tile);
+  }
+  int reduced_axis() const { return known_.by_rows ? 1 : 0; }
+
+  // Which kept positions are this block's: by rows, kept_tile of all; by columns, kept_tile along
+  // the innermost axis at one position of the other kept axes.
+  void place_block() {
+    const Value block = k_.cast(k_.block(0), known_.index);
+    const int rank = int(known_.kinds.size());
+    kept_position_.resize(size_t(rank));
+    if (known_.by_rows) {
+      kept_ = block * known_.kept_tile + iota(true);
+      Value rest = kept_;
+      decompose(rest, 0, rank, kept_position_);
+      kept_number_ = kept_;
+    } else {
+      const Value outer = divide(k_, tiles_, block);
+      kept_ = (block - outer * tiles_.size) * known_.kept_tile + iota(true);
+      decompose(outer, 0, rank - 1, kept_position_);
+      kept_position_[size_t(rank) - 1] = kept_;
+      kept_number_ = outer * kept_count_ + kept_;
+    }
+    if (!known_.whole_kept) kept_mask_ = kept_ < kept_count_;
+  }
+
+  // Positions along the axes of `kind` before axis `end`, from their linear number.
+  void decompose(Value number, int kind, int end, Position& position) {
+    int left = int(std::count(known_.kinds.begin(), known_.kinds.begin() + end, kind));
+    for (int axis = end - 1; axis >= 0; axis--) {
+      if (known_.kinds[size_t(axis)] != kind) continue;
+      if (--left == 0) {
+        position[size_t(axis)] = number;
+        return;
+      }
+      const Extent& extent = extents_[size_t(axis)];
+      const Value quotient = divide(k_, extent, number);
+      position[size_t(axis)] = number - quotient * extent.size;
+      number = quotient;
+    }
+  }
+
+  static Value both(Value a, Value b) { return !a ? b : !b ? a : a & b; }
+
+  // The pass over the tile of turn `turn`.
+  Pass pass_at(Value turn) {
+    Pass pass;
+    pass.position = kept_position_;
+    pass.values.resize(known_.steps.size());
+    const int rank = int(known_.kinds.size());
+    Value mask;
+    if (known_.nested) {
+      const Value outer = divide(k_, tiles_, turn);
+      const Value inner = (turn - outer * tiles_.size) * known_.reduced_tile + iota(false);
+      decompose(outer, 1, rank - 1, pass.position);
+      pass.position[size_t(rank) - 1] = inner;
+      pass.reduced = outer * reduced_count_ + inner;
+      if (!known_.whole_reduced) mask = inner < reduced_count_;
+    } else {
+      pass.reduced = turn * known_.reduced_tile + iota(false);
+      decompose(pass.reduced, 1, rank, pass.position);
+      if (!known_.whole_reduced) mask = pass.reduced < reduced_count_;
+    }
+    pass.mask_reduced = mask;
+    pass.mask = both(kept_mask_, mask);
+    return pass;
+  }
+
+  Value load(int i, const Pass& pass) {
+    const auto found = std::find(known_.view_steps.begin(), known_.view_steps.end(), i);
+    const View& view = views_[size_t(found - known_.view_steps.begin())];
+    // What the operand does not walk along has no part in its index, nor in what masks it.
+    const auto walks = [&](int kind) {
+      for (size_t axis = 0; axis < known_.kinds.size(); axis++) {
+        if (known_.kinds[axis] == kind && view.known.strides[axis] != StrideClass::zero)
+          return true;
+      }
+      return false;
+    };
+    const Value mask =
+        both(walks(0) ? kept_mask_ : Value(), walks(1) ? pass.mask_reduced : Value());
+    const Value index = k_.cast(view.index(k_, pass.position), known_.index);
+    return mask ? k_.load(view.memory, index, mask, 0) : k_.load(view.memory, index);
+  }
+
+  // The value of step `i` in a pass, computed with what it reads where that is not there yet.
+  Value value(int i, Pass& pass) {
+    const RowStep& s = step(i);
+    Value& known = s.kept ? values_[size_t(i)] : pass.values[size_t(i)];
+    if (known) return known;
+    if (i < known_.inputs) {
+      const Value loaded = s.step.op == Op::full ? numbers_[size_t(i)] : load(i, pass);
+      return (s.kept ? values_[size_t(i)] : pass.values[size_t(i)]) = loaded;
+    }
+    FORNAX_CHECK(!is_reduction(s));
+    std::vector<Value> operands;
+    for (const int input : s.step.inputs) operands.push_back(value(input, pass));
+    const Value result = s.step.op == Op::cast ? k_.cast(operands[0], s.step.type.dtype)
+                                               : kernel::evaluate(k_, s.step.op, operands);
+    return (s.kept ? values_[size_t(i)] : pass.values[size_t(i)]) = result;
+  }
+
+  // Kept values up to a level, before a loop whose body reads them.
+  void prepare_kept(int level) {
+    Pass pass;
+    pass.position = kept_position_;
+    pass.position.resize(known_.kinds.size());
+    for (Value& axis : pass.position) {
+      if (!axis) axis = number(0);
+    }
+    for (int i = 0; i < int(known_.steps.size()); i++) {
+      const RowStep& s = step(i);
+      if (s.kept && s.level <= level && !is_reduction(s)) value(i, pass);
+    }
+  }
+
+  std::vector<int> reductions(int level) const {
+    std::vector<int> list;
+    for (int i = 0; i < int(known_.steps.size()); i++) {
+      if (is_reduction(step(i)) && step(i).level == level) list.push_back(i);
+    }
+    return list;
+  }
+
+  // The accumulators of a tile's elements; what is not there changes nothing.
+  Accumulators accumulate(int i, Pass& pass) {
+    const RowStep& s = step(i);
+    Accumulators own = begin(k_, s.step, value(s.step.inputs[0], pass), pass.reduced);
+    if (!pass.mask_reduced) return own;
+    const Accumulators none = identity(k_, s.step, operand_dtype(s), known_.index);
+    for (size_t a = 0; a < own.size(); a++) own[a] = select(pass.mask_reduced, own[a], none[a]);
+    return own;
+  }
+
+  Accumulators reduce_tile(int i, Accumulators all) {
+    const Op op = step(i).step.op;
+    for (Value& a : all) a = spread(a);
+    return k_.reduce(
+        reduced_axis(), std::move(all),
+        [&](std::span<const Value> left, std::span<const Value> right) {
+          return combine(k_, op, {left.begin(), left.end()}, {right.begin(), right.end()});
+        });
+  }
+
+  void compute_single() {
+    prepare_kept(0);
+    Pass pass = pass_at(number(0));
+    for (int level = 0; level <= known_.last_level; level++) {
+      for (const int i : reductions(level + 1)) {
+        values_[size_t(i)] = finish(k_, step(i).step, reduce_tile(i, accumulate(i, pass)));
+      }
+    }
+    store_outputs(pass, false);
+    store_outputs(pass, true);
+  }
+
+  // The turns of this block.
+  template <class Body>
+  void walk(Body body) {
+    Value first = number(0), last = turns_;
+    if (known_.split) {
+      first = k_.cast(k_.block(1), known_.index) * turns_;
+      last = min(first + turns_, all_turns_);
+    }
+    k_.loop(first, last, 1, [&](Value turn) {
+      Pass pass = pass_at(turn);
+      body(pass);
+    });
+  }
+
+  // One pass over the reduced axes: the reductions that end `level`, or the outputs after the last.
+  void sweep(int level) {
+    prepare_kept(level);
+    if (level == levels()) {
+      const bool some = std::any_of(known_.outputs.begin(), known_.outputs.end(),
+                                    [&](int i) { return !step(i).kept; });
+      if (some) walk([&](Pass& pass) { store_outputs(pass, false); });
+      Pass pass;
+      store_outputs(pass, true);
+      return;
+    }
+    std::vector<std::vector<Variable>> running;
+    const std::vector<int> own = reductions(level + 1);
+    for (const int i : own) {
+      running.emplace_back();
+      for (const Value& none : identity(k_, step(i).step, operand_dtype(step(i)), known_.index)) {
+        running.back().emplace_back(spread(none));
+      }
+    }
+    walk([&](Pass& pass) {
+      for (size_t r = 0; r < own.size(); r++) {
+        const Accumulators next =
+            combine(k_, step(own[r]).step.op, {running[r].begin(), running[r].end()},
+                    accumulate(own[r], pass));
+        for (size_t a = 0; a < next.size(); a++) running[r][a] = next[a];
+      }
+    });
+    for (size_t r = 0; r < own.size(); r++) {
+      const Accumulators all = reduce_tile(own[r], {running[r].begin(), running[r].end()});
+      if (known_.split) {
+        for (size_t a = 0; a < all.size(); a++) {
+          const Value at = kept_number_ * splits_ + k_.cast(k_.block(1), known_.index);
+          k_.store(partials_[size_t(own[r])][a], at, all[a], kept_mask_);
+        }
+      } else {
+        values_[size_t(own[r])] = finish(k_, step(own[r]).step, all);
+      }
+    }
+  }
+
+  // The reductions of a level from what an earlier launch left of them.
+  void combine_partials(int level) {
+    for (const int i : reductions(level)) {
+      const Value part = iota(false);
+      const Accumulators none = identity(k_, step(i).step, operand_dtype(step(i)), known_.index);
+      Accumulators all;
+      for (size_t a = 0; a < none.size(); a++) {
+        const Value mask = both(kept_mask_, part < splits_);
+        all.push_back(
+            k_.load(partials_[size_t(i)][a], kept_number_ * splits_ + part, mask, none[a]));
+      }
+      values_[size_t(i)] = finish(k_, step(i).step, reduce_tile(i, std::move(all)));
+    }
+  }
+
+  void store_outputs(Pass& pass, bool kept) {
+    for (size_t o = 0; o < known_.outputs.size(); o++) {
+      const int i = known_.outputs[o];
+      if (step(i).kept != kept) continue;
+      const View& view = views_[known_.views.size() - known_.outputs.size() + o];
+      if (!kept) {
+        k_.store(view.memory, k_.cast(view.index(k_, pass.position), known_.index),
+                 spread(value(i, pass)), pass.mask);
+        continue;
+      }
+      Position position = kept_position_;
+      for (Value& axis : position) {
+        if (!axis) axis = number(0);
+      }
+      Value mask = kept_mask_;
+      if (known_.split) mask = both(mask, k_.block(1) == 0);
+      const Value index = k_.cast(view.index(k_, position), known_.index);
+      k_.store(view.memory, index, value(i, pass), mask);
+    }
+  }
+
+  const RowClass& known_;
+  Builder k_;
+  std::vector<View> views_;
+  std::vector<Value> numbers_;  // by step
+  std::vector<Extent> extents_;
+  Value kept_count_, reduced_count_, turns_, all_turns_, splits_;
+  Extent tiles_;
+  std::map<size_t, std::vector<Value>> partials_;  // by step
+  Value kept_, kept_number_, kept_mask_;
+  Position kept_position_;     // reduced axes empty
+  std::vector<Value> values_;  // kept ones, by step
+};
+
+}  // namespace
+
+kernel::Kernel build_rows(const RowClass& known) { return RowKernel(known).build(); }
+
+}  // namespace fornax::cube

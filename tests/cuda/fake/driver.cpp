@@ -1,0 +1,459 @@
+// A stand-in for libcuda.  fake.h says how it behaves.  One lock around everything.
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtimes/cuda/driver.h"
+#include "tests/cuda/fake/fake.h"
+
+using namespace fornax::cuda;
+using Work = std::function<Result()>;
+
+namespace fornax::cuda {
+
+struct ContextObject {
+  int device = 0;
+  int users = 0;
+  size_t used = 0;
+  Result broken = Result::success;
+  std::map<Address, size_t> memory;
+  std::set<Stream> streams;
+};
+struct StreamObject {
+  ContextObject* context = nullptr;
+  std::deque<Work> queue;
+  bool capturing = false;
+  std::vector<Work> captured;
+  uint64_t queued = 0, done = 0;
+};
+struct EventObject {
+  ContextObject* context = nullptr;
+  Stream stream = nullptr;
+  uint64_t position = 0;
+  float time = 0;
+};
+struct ModuleObject {
+  std::string text;
+  std::vector<std::unique_ptr<FunctionObject>> functions;
+};
+struct FunctionObject {
+  std::string name;
+  int shared_bytes = 48 << 10;
+};
+struct GraphObject {
+  std::vector<Work> work;
+};
+struct GraphExecObject {
+  std::vector<Work> work;
+};
+
+}  // namespace fornax::cuda
+
+#define FORNAX_CUDA(name, symbol, ...) extern "C" Result symbol(__VA_ARGS__);
+#include "runtimes/cuda/driver.def"
+
+namespace {
+
+std::recursive_mutex mutex;
+FakeDriver state;
+std::array<ContextObject, 8> contexts;
+std::set<void*> pinned;
+float now = 0;  // a program takes a millisecond
+thread_local ContextObject* current = nullptr;
+
+#define LOCK const std::lock_guard lock(mutex)
+#define NEED_CONTEXT                \
+  LOCK;                             \
+  if (!current) return Result(201); \
+  if (current->broken != Result::success) return current->broken
+
+Result run(Stream stream, uint64_t position) {
+  while (stream->done < position) {
+    const Work work = std::move(stream->queue.front());
+    stream->queue.pop_front();
+    stream->done++;
+    const Result result = work();
+    if (result != Result::success) return stream->context->broken = result;
+  }
+  return Result::success;
+}
+
+Result queue(Stream stream, Work work) {
+  if (stream->context != current) return Result(400);
+  if (stream->capturing) {
+    stream->captured.push_back(std::move(work));
+    return Result::success;
+  }
+  stream->queue.push_back(std::move(work));
+  stream->queued++;
+  return Result::success;
+}
+
+// Whether a range lies in one block of the device.
+bool lies_in(const ContextObject& context, Address address, size_t bytes) {
+  auto after = context.memory.upper_bound(address);
+  if (after == context.memory.begin()) return false;
+  --after;
+  return address + bytes <= after->first + after->second;
+}
+
+template <class T>
+T value_of(void* parameter) {
+  T value;
+  std::memcpy(&value, parameter, sizeof value);
+  return value;
+}
+
+uint32_t* words(Address address) { return reinterpret_cast<uint32_t*>(address); }
+
+Result fill(ContextObject* c, Address to, unsigned threads, uint32_t count, uint32_t value) {
+  count = std::min(count, threads);
+  if (!lies_in(*c, to, count * 4)) return Result::illegal_address;
+  for (uint32_t i = 0; i < count; i++) words(to)[i] = value;
+  return Result::success;
+}
+
+Result add(ContextObject* c, Address to, Address from, unsigned threads, uint32_t count) {
+  count = std::min(count, threads);
+  if (!lies_in(*c, to, count * 4) || !lies_in(*c, from, count * 4)) return Result::illegal_address;
+  for (uint32_t i = 0; i < count; i++) words(to)[i] += words(from)[i];
+  return Result::success;
+}
+
+}  // namespace
+
+extern "C" {
+
+FakeDriver* fake_driver() { return &state; }
+
+void fake_driver_reset() {
+  LOCK;
+  for (ContextObject& context : contexts) {
+    for (const auto& [address, bytes] : context.memory) std::free(reinterpret_cast<void*>(address));
+    context = {};
+  }
+  state = {};
+}
+
+Result cuInit(unsigned) { return Result(state.init); }
+Result cuDriverGetVersion(int* version) {
+  *version = state.version;
+  return Result::success;
+}
+Result cuGetErrorName(Result result, const char** name) {
+  *name = result == Result::no_device            ? "CUDA_ERROR_NO_DEVICE"
+          : result == Result::illegal_address    ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : result == Result::invalid_value      ? "CUDA_ERROR_INVALID_VALUE"
+          : result == Result::device_unavailable ? "CUDA_ERROR_DEVICE_UNAVAILABLE"
+                                                 : "CUDA_ERROR_OTHER";
+  return Result::success;
+}
+Result cuGetErrorString(Result, const char** text) {
+  *text = "as the driver puts it";
+  return Result::success;
+}
+
+Result cuDeviceGetCount(int* count) {
+  *count = state.devices;
+  return Result::success;
+}
+Result cuDeviceGet(Device* device, int ordinal) {
+  *device = ordinal;
+  return Result::success;
+}
+Result cuDeviceGetName(char* name, int bytes, Device) {
+  std::strncpy(name, "Fake Accelerator", size_t(bytes));
+  return Result::success;
+}
+Result cuDeviceGetUuid_v2(Uuid* uuid, Device device) {
+  for (int i = 0; i < 16; i++) uuid->bytes[i] = static_cast<unsigned char>(16 * device + i);
+  return Result::success;
+}
+Result cuDeviceGetAttribute(int* value, DeviceAttribute attribute, Device) {
+  *value = attribute == DeviceAttribute::most_threads    ? 1024
+           : attribute == DeviceAttribute::warp          ? 32
+           : attribute == DeviceAttribute::processors    ? 132
+           : attribute == DeviceAttribute::compute_major ? 9
+           : attribute == DeviceAttribute::compute_minor ? 0
+                                                         : 232448;
+  return Result::success;
+}
+Result cuDeviceTotalMem_v2(size_t* bytes, Device) {
+  *bytes = state.memory;
+  return Result::success;
+}
+
+Result cuDevicePrimaryCtxRetain(Context* context, Device device) {
+  LOCK;
+  if (state.retain) return Result(state.retain);
+  *context = &contexts[size_t(device)];
+  (*context)->device = device;
+  (*context)->users++;
+  state.contexts++;
+  return Result::success;
+}
+Result cuDevicePrimaryCtxRelease_v2(Device) {
+  LOCK;
+  state.contexts--;
+  return Result::success;
+}
+Result cuCtxSetCurrent(Context context) {
+  current = context;
+  return Result::success;
+}
+
+Result cuMemAlloc_v2(Address* memory, size_t bytes) {
+  NEED_CONTEXT;
+  if (current->used + bytes > state.memory) return Result::out_of_memory;
+  void* block = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+  std::memset(block, 0xa5, bytes);
+  *memory = reinterpret_cast<Address>(block);
+  current->memory[*memory] = bytes;
+  current->used += bytes;
+  state.allocations++;
+  return Result::success;
+}
+Result cuMemFree_v2(Address memory) {
+  NEED_CONTEXT;
+  for (Stream stream : current->streams) state.early_frees += !stream->queue.empty();
+  const auto found = current->memory.find(memory);
+  if (found == current->memory.end()) return Result::invalid_value;
+  current->used -= found->second;
+  current->memory.erase(found);
+  std::free(reinterpret_cast<void*>(memory));
+  state.frees++;
+  return Result::success;
+}
+Result cuMemGetInfo_v2(size_t* left, size_t* total) {
+  NEED_CONTEXT;
+  *left = state.memory - current->used;
+  *total = state.memory;
+  return Result::success;
+}
+Result cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+  NEED_CONTEXT;
+  *memory = std::malloc(bytes);
+  pinned.insert(*memory);
+  state.pinned++;
+  return Result::success;
+}
+Result cuMemFreeHost(void* memory) {
+  NEED_CONTEXT;
+  if (!pinned.erase(memory)) return Result::invalid_value;
+  state.pinned--;
+  std::free(memory);
+  return Result::success;
+}
+
+Result cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, Stream stream) {
+  NEED_CONTEXT;
+  if (!lies_in(*current, to, bytes)) return Result::invalid_value;
+  return queue(stream, [=] {
+    std::memcpy(words(to), from, bytes);
+    return Result::success;
+  });
+}
+Result cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, Stream stream) {
+  NEED_CONTEXT;
+  if (!lies_in(*current, from, bytes)) return Result::invalid_value;
+  return queue(stream, [=] {
+    std::memcpy(to, words(from), bytes);
+    return Result::success;
+  });
+}
+Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, Stream stream) {
+  NEED_CONTEXT;
+  if (!lies_in(*current, to, bytes) || !lies_in(*current, from, bytes))
+    return Result::invalid_value;
+  return queue(stream, [=] {
+    std::memmove(words(to), words(from), bytes);
+    return Result::success;
+  });
+}
+Result cuMemcpyPeerAsync(Address to, Context to_context, Address from, Context from_context,
+                         size_t bytes, Stream stream) {
+  NEED_CONTEXT;
+  if (!lies_in(*to_context, to, bytes) || !lies_in(*from_context, from, bytes)) {
+    return Result::invalid_value;
+  }
+  return queue(stream, [=] {
+    std::memcpy(words(to), words(from), bytes);
+    return Result::success;
+  });
+}
+
+Result cuStreamCreate(Stream* stream, unsigned) {
+  NEED_CONTEXT;
+  *stream = new StreamObject;
+  (*stream)->context = current;
+  current->streams.insert(*stream);
+  state.streams++;
+  return Result::success;
+}
+Result cuStreamDestroy_v2(Stream stream) {
+  NEED_CONTEXT;
+  current->streams.erase(stream);
+  delete stream;
+  state.streams--;
+  return Result::success;
+}
+Result cuStreamSynchronize(Stream stream) {
+  NEED_CONTEXT;
+  if (stream->capturing) return Result(900);
+  return run(stream, stream->queued);
+}
+Result cuStreamWaitEvent(Stream stream, Event event, unsigned) {
+  NEED_CONTEXT;
+  const Stream other = event->stream;
+  const uint64_t position = event->position;
+  return queue(stream, [=] { return run(other, position); });
+}
+
+Result cuEventCreate(Event* event, unsigned) {
+  NEED_CONTEXT;
+  *event = new EventObject;
+  (*event)->context = current;
+  state.events++;
+  return Result::success;
+}
+Result cuEventDestroy_v2(Event event) {
+  LOCK;
+  state.events--;
+  delete event;
+  return Result::success;
+}
+Result cuEventRecord(Event event, Stream stream) {
+  NEED_CONTEXT;
+  if (event->context != stream->context) return Result(400);
+  event->stream = stream;
+  event->position = stream->queued;
+  return Result::success;
+}
+Result cuEventSynchronize(Event event) {
+  NEED_CONTEXT;
+  const Result result = event->stream ? run(event->stream, event->position) : Result::success;
+  if (event->time == 0) event->time = now;
+  return result;
+}
+Result cuEventElapsedTime(float* milliseconds, Event from, Event to) {
+  NEED_CONTEXT;
+  *milliseconds = to->time - from->time;
+  return Result::success;
+}
+
+Result cuModuleLoadData(Module* module, const void* image) {
+  NEED_CONTEXT;
+  const std::string text = static_cast<const char*>(image);
+  if (!text.starts_with("FAKE sm_90a\n")) return Result::invalid_image;
+  *module = new ModuleObject{text, {}};
+  state.modules++;
+  return Result::success;
+}
+Result cuModuleUnload(Module module) {
+  NEED_CONTEXT;
+  delete module;
+  state.modules--;
+  return Result::success;
+}
+Result cuModuleGetFunction(Function* function, Module module, const char* name) {
+  NEED_CONTEXT;
+  if (module->text.find(std::string(" ") + name + "(") == std::string::npos) {
+    return Result::not_found;
+  }
+  module->functions.push_back(std::make_unique<FunctionObject>(FunctionObject{name}));
+  *function = module->functions.back().get();
+  return Result::success;
+}
+Result cuFuncSetAttribute(Function function, FunctionAttribute, int value) {
+  NEED_CONTEXT;
+  if (value > 232448) return Result::invalid_value;
+  function->shared_bytes = value;
+  return Result::success;
+}
+
+Result cuLaunchKernel(Function function, unsigned x, unsigned y, unsigned z, unsigned block,
+                      unsigned, unsigned, unsigned shared, Stream stream, void** p, void**) {
+  NEED_CONTEXT;
+  if (block > 1024 || shared > unsigned(function->shared_bytes)) return Result::invalid_value;
+  const unsigned threads = x * y * z * block;
+  ContextObject* c = current;
+  state.launches++;
+  Work work;
+  if (function->name == "fill") {
+    work = [=, to = value_of<Address>(p[0]), count = value_of<uint32_t>(p[1]),
+            value = value_of<uint32_t>(p[2])] { return fill(c, to, threads, count, value); };
+  } else if (function->name == "add") {
+    work = [=, to = value_of<Address>(p[0]), from = value_of<Address>(p[1]),
+            count = value_of<uint32_t>(p[2])] { return add(c, to, from, threads, count); };
+  } else if (function->name == "fault") {
+    work = [] { return Result::illegal_address; };
+  } else {
+    return Result::invalid_value;
+  }
+  return queue(stream, [work] {
+    now += 1;
+    return work();
+  });
+}
+
+// Keeps what it was asked, for the test to look at.
+Result cuTensorMapEncodeTiled(void* map, TensorMapType type, uint32_t rank, void* base,
+                              const uint64_t* extents, const uint64_t* pitches, const uint32_t* box,
+                              const uint32_t*, int, TensorMapSwizzle swizzle, int, int) {
+  NEED_CONTEXT;
+  const std::array<uint64_t, 8> kept = {uint64_t(type),
+                                        rank,
+                                        reinterpret_cast<uint64_t>(base),
+                                        extents[0],
+                                        extents[1],
+                                        pitches[0],
+                                        box[0],
+                                        uint64_t(swizzle)};
+  std::memcpy(map, kept.data(), sizeof kept);
+  return Result::success;
+}
+
+Result cuStreamBeginCapture_v2(Stream stream, CaptureMode) {
+  NEED_CONTEXT;
+  stream->capturing = true;
+  return Result::success;
+}
+Result cuStreamEndCapture(Stream stream, Graph* graph) {
+  NEED_CONTEXT;
+  stream->capturing = false;
+  *graph = new GraphObject{std::move(stream->captured)};
+  state.graphs++;
+  return Result::success;
+}
+Result cuGraphInstantiateWithFlags(GraphExec* exec, Graph graph, unsigned long long) {
+  NEED_CONTEXT;
+  *exec = new GraphExecObject{graph->work};
+  state.graphs++;
+  return Result::success;
+}
+Result cuGraphDestroy(Graph graph) {
+  NEED_CONTEXT;
+  delete graph;
+  state.graphs--;
+  return Result::success;
+}
+Result cuGraphLaunch(GraphExec exec, Stream stream) {
+  NEED_CONTEXT;
+  for (const Work& work : exec->work) queue(stream, work);
+  return Result::success;
+}
+Result cuGraphExecDestroy(GraphExec exec) {
+  NEED_CONTEXT;
+  delete exec;
+  state.graphs--;
+  return Result::success;
+}
+}
