@@ -19,8 +19,11 @@ std::unique_ptr<PreparedGroup> prepare_anchor(Device& device, const Group& group
       break;
     case Family::reduce:
       return prepare_rows(device, group);
-    case Family::scan:
     case Family::contract:
+      return prepare_matmul(device, group);
+    case Family::scan:
+      if (op != Op::argsort) return prepare_scan(device, group);
+      break;
     case Family::convolve:
     case Family::index:
       break;

@@ -279,6 +279,7 @@ void Lowering::mma(const Instruction& x) {
   const Distribution& d = distribution(from_.type(x.results[0]));
   const Value a = scalar(x.operands[1]), b = scalar(x.operands[3]);
   const DType dtype = from_.type(x.results[0]).dtype;
+  const bool floats = fornax::info(dtype).kind == Kind::floating;
   std::vector<Value> sums = held_[size_t(x.operands[0])];
   // Elements of b that lie side by side are loaded together.
   const int vector = x.attributes[4] == 1 ? d.vector : 1;
@@ -301,7 +302,9 @@ void Lowering::mma(const Instruction& x) {
     }
     for (int e = 0; e < own.count(); e++) {
       Value& sum = sums[size_t(e)];
-      sum = fma(left[size_t(e / own.columns)], right[size_t(e % own.columns)], sum);
+      const Value a_element = left[size_t(e / own.columns)];
+      const Value b_element = right[size_t(e % own.columns)];
+      sum = floats ? fma(a_element, b_element, sum) : sum + a_element * b_element;
     }
   }
   held_[size_t(x.results[0])] = std::move(sums);
