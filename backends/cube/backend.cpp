@@ -31,6 +31,13 @@ std::unique_ptr<PreparedGroup> prepare_group(Device& device, const Group& group)
       return prepare_gather(device, group);
     case Op::scatter:
       return prepare_scatter(device, group);
+    case Op::cumsum:
+    case Op::cumprod:
+    case Op::cummax:
+    case Op::cummin:
+      return prepare_scan(device, group);
+    case Op::matmul:
+      return prepare_matmul(device, group);
     default:
       fail(ErrorKind::internal, "cube: {} is not written yet", info(op).name);
   }

@@ -25,4 +25,8 @@ std::unique_ptr<PreparedGroup> prepare_scatter(Device& device, const Group& grou
 // Groups with reductions.
 std::unique_ptr<PreparedGroup> prepare_rows(Device& device, const Group& group);
 
+// Groups of one step, their anchor.
+std::unique_ptr<PreparedGroup> prepare_matmul(Device& device, const Group& group);
+std::unique_ptr<PreparedGroup> prepare_scan(Device& device, const Group& group);
+
 }  // namespace fornax::cube

@@ -47,6 +47,11 @@ void Arguments::number(DType dtype, int64_t value) {
   rules_.push_back({Rule::Kind::number, {}, dtype, value});
 }
 
+void Arguments::map(Place place, DType dtype, const runtime::TensorMapRequest& request) {
+  rules_.push_back({Rule::Kind::map, place, dtype, int64_t(maps_.size())});
+  maps_.push_back(request);
+}
+
 Launch::Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Arguments arguments,
                Complaint complaint)
     : recipe_(std::move(recipe)),
@@ -66,10 +71,16 @@ void Launch::run(Device& device, std::span<const Argument> inputs,
                  std::span<const runtime::Address> scratch) const {
   const Given given{inputs, outputs, scratch};
   std::vector<uint64_t> words;
+  std::vector<runtime::TensorMap> maps(arguments_.maps_.size());
   words.reserve(arguments_.rules_.size() + arguments_.counts_.size() + 1);
   for (const Arguments::Rule& rule : arguments_.rules_) {
     if (rule.kind == Arguments::Rule::Kind::number) {
       words.push_back(uint64_t(rule.value));
+    } else if (rule.kind == Arguments::Rule::Kind::map) {
+      runtime::TensorMapRequest request = arguments_.maps_[size_t(rule.value)];
+      request.base = given(rule.place, rule.dtype);
+      maps[size_t(rule.value)] = device.runtime().tensor_map(device.ordinal(), request);
+      words.push_back(reinterpret_cast<uint64_t>(&maps[size_t(rule.value)]));
     } else if (rule.kind == Arguments::Rule::Kind::buffer) {
       words.push_back(given(rule.place, rule.dtype) + uint64_t(rule.value));
     } else {

@@ -38,18 +38,22 @@ class Arguments {
   // The number of an input of op full; declare_scalar() (operand.h) is the other side.
   void scalar(int input, DType dtype);
   void number(DType dtype, int64_t value);
+  // A map of a matrix that begins where the argument does (kernel/codes.def); the base is filled
+  // in.
+  void map(Place place, DType dtype, const runtime::TensorMapRequest& request);
 
  private:
   friend class Launch;
   struct Rule {
-    enum class Kind : uint8_t { buffer, scalar, number };
+    enum class Kind : uint8_t { buffer, scalar, number, map };
     Kind kind;
     Place place;
     DType dtype;
-    int64_t value;  // buffer: bytes from the argument's offset; number: the word
+    int64_t value;  // buffer: bytes from the argument's offset; number: the word; map: which
   };
   std::vector<Rule> rules_;
   std::vector<int64_t> counts_;  // of the buffers
+  std::vector<runtime::TensorMapRequest> maps_;
 };
 
 // What to throw where the kernel's own assertion (Builder::require) fails; `number` is its number.

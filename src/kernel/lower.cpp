@@ -49,7 +49,9 @@ Kernel Lowering::run() {
   for (size_t i = 0; i < from_.parameters.size(); i++) {
     const Parameter& p = from_.parameters[i];
     const Facts facts{p.divisor, p.most, p.aliased};
-    if (p.type.memory == Memory::none) {
+    if (p.type.memory == Memory::map) {
+      held_[i] = {to_.map(p.name, p.type.dtype)};
+    } else if (p.type.memory == Memory::none) {
       held_[i] = {to_.number(p.name, p.type.dtype, facts)};
     } else {
       held_[i] = {p.written ? to_.output(p.name, p.type.dtype, facts)
@@ -279,6 +281,7 @@ void Lowering::mma(const Instruction& x) {
   const Distribution& d = distribution(from_.type(x.results[0]));
   const Value a = scalar(x.operands[1]), b = scalar(x.operands[3]);
   const DType dtype = from_.type(x.results[0]).dtype;
+  const bool floats = fornax::info(dtype).kind == Kind::floating;
   std::vector<Value> sums = held_[size_t(x.operands[0])];
   // Elements of b that lie side by side are loaded together.
   const int vector = x.attributes[4] == 1 ? d.vector : 1;
@@ -301,7 +304,9 @@ void Lowering::mma(const Instruction& x) {
     }
     for (int e = 0; e < own.count(); e++) {
       Value& sum = sums[size_t(e)];
-      sum = fma(left[size_t(e / own.columns)], right[size_t(e % own.columns)], sum);
+      const Value a_element = left[size_t(e / own.columns)];
+      const Value b_element = right[size_t(e % own.columns)];
+      sum = floats ? fma(a_element, b_element, sum) : sum + a_element * b_element;
     }
   }
   held_[size_t(x.results[0])] = std::move(sums);

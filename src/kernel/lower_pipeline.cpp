@@ -17,7 +17,7 @@ constexpr int kRow = 64;         // elements of 16 bits in a box's row of 128 by
 constexpr int kBox = 64 * kRow;  // elements of a box that is copied out
 
 // What is left for each consuming thread of the 64 Ki registers, a multiple of 8.
-int consumer_registers(int groups) { return groups == 1 ? 256 - 16 : groups == 2 ? 232 : 160; }
+int consumer_registers(int groups) { return groups == 2 ? 232 : 160; }
 
 }  // namespace
 
@@ -56,7 +56,7 @@ void Lowering::by_roles() {
   to_.when(
       thread >= from_.threads,
       [&] {
-        effect(Code::registers, {}, {-kProducerRegisters});
+        if (groups > 1) effect(Code::registers, {}, {-kProducerRegisters});
         to_.when(thread == from_.threads, [&] {
           begin(Role::producer);
           lower(from_.body);
@@ -64,7 +64,8 @@ void Lowering::by_roles() {
         });
       },
       [&] {
-        effect(Code::registers, {}, {consumer_registers(groups)});
+        // Two groups in all have 255 each from the beginning.
+        if (groups > 1) effect(Code::registers, {}, {consumer_registers(groups)});
         begin(Role::consumer);
         lower(from_.body);
         stage_.clear();

@@ -1,0 +1,28 @@
+// Matrix products of 16-bit floats on compute 90, by its copy engine and matrix units.
+#pragma once
+#include <memory>
+
+#include "backends/cube/launch.h"
+
+namespace fornax::cube {
+
+// c [m, n] = a [m, k] x b [k, n] as they lie in memory.
+struct MatrixOperand {
+  Place place;
+  int64_t rows = 0, columns = 0;
+  int64_t row_stride = 0, column_stride = 0;
+};
+struct MatrixProduct {
+  DType dtype = DType::bf16;  // of all three
+  MatrixOperand a, b, c;
+};
+
+// Whether the device and the layouts allow it: rows that lie 16-byte aligned, and elements that lie
+// side by side along k in a, along k or n in b, along n in c.  Where an operand begins is checked
+// when it runs (begins_aligned).
+bool hopper_takes(const Device& device, const MatrixProduct& product);
+bool begins_aligned(const MatrixProduct& product, std::span<const Argument> inputs,
+                    std::span<const Argument> outputs);
+Launch hopper_launch(Device& device, const MatrixProduct& product);
+
+}  // namespace fornax::cube

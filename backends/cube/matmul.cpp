@@ -1,0 +1,255 @@
+// Matrix products.  A block computes a tile of one product of the batch; blocks are numbered
+// through the batch's axes, then down and across the tiles.
+//
+// Operands with a row or a column of consecutive elements are read where they lie; others, and
+// those that are walked backwards, are copied first.
+#include <algorithm>
+
+#include "backends/cube/kernels.h"
+#include "backends/cube/operand.h"
+#include "backends/cube/sequence.h"
+#include "base/error.h"
+#include "kernel/library/matmul.h"
+#include "kernel/lower.h"
+
+namespace fornax::cube {
+namespace {
+
+constexpr int kVector = 4;  // elements that are moved at once where everything is aligned
+
+// All that the kernel's text follows from.
+struct MatmulClass {
+  DType dtype = DType::f32, index = DType::i32;
+  kernel::PortableTiles tiles;
+  bool a_rows = true, b_rows = true;  // whether rows are consecutive, else columns
+  // Whether all lines begin at multiples of kVector.
+  bool a_vectors = false, b_vectors = false, c_vectors = false;
+  int m_divisor = 1, n_divisor = 1, k_divisor = 1;
+  int batch_rank = 0;
+  int warp = 32;
+
+  std::string key() const {
+    const auto side = [](bool rows, bool vectors) {
+      return fmt::format("{}{}", rows ? "r" : "c", vectors ? "v" : "");
+    };
+    return fmt::format("matmul {} {} {}x{}x{} {}{}{} m{} n{} k{} b{} w{}", name_of(dtype),
+                       name_of(index), tiles.rows, tiles.columns, tiles.depth,
+                       side(a_rows, a_vectors), side(b_rows, b_vectors), side(true, c_vectors),
+                       m_divisor, n_divisor, k_divisor, batch_rank, warp);
+  }
+};
+
+// A matrix of a batch inside the kernel: where it begins follows from the batch's position.
+struct Batched {
+  kernel::MatrixView view;
+  std::vector<Value> batch_strides;
+};
+kernel::Facts stride_facts(bool vectors) {
+  return {.divisor = vectors ? kVector : 1, .most = INT64_MAX};
+}
+kernel::Facts memory_facts(DType dtype, bool vectors) {
+  return {.divisor = int64_t(size_of(dtype)) * (vectors ? kVector : 1)};
+}
+Batched declare_matrix(Builder& k, const std::string& name, const MatmulClass& c, bool rows,
+                       bool vectors) {
+  Batched matrix;
+  matrix.view.memory = k.buffer(name, c.dtype, memory_facts(c.dtype, vectors));
+  const Value pitch = k.number(name + "_pitch", c.index, stride_facts(vectors));
+  matrix.view.row_stride = rows ? pitch : Value(1);
+  matrix.view.column_stride = rows ? Value(1) : pitch;
+  matrix.view.rows_consecutive = rows;
+  for (int i = 0; i < c.batch_rank; i++) {
+    matrix.batch_strides.push_back(
+        k.number(fmt::format("{}_stride{}", name, i), c.index, stride_facts(vectors)));
+  }
+  return matrix;
+}
+
+Value offset_of(Builder& k, const Position& batch, const std::vector<Value>& strides, DType index) {
+  Value offset = k.constant(index, 0);
+  for (size_t i = 0; i < strides.size(); i++) {
+    offset = offset + k.cast(batch[i], index) * strides[i];
+  }
+  return offset;
+}
+
+kernel::Kernel build(const MatmulClass& known) {
+  Builder k("matmul", kernel::portable_settings(known.tiles, known.a_rows, known.b_rows));
+  Batched a = declare_matrix(k, "a", known, known.a_rows, known.a_vectors);
+  Batched b = declare_matrix(k, "b", known, known.b_rows, known.b_vectors);
+  const Value c = k.output("c", known.dtype, memory_facts(known.dtype, known.c_vectors));
+  const Value m = k.number("m", DType::i32, {.divisor = known.m_divisor});
+  const Value n = k.number("n", DType::i32, {.divisor = known.n_divisor});
+  const Value depth = k.number("k", DType::i32, {.divisor = known.k_divisor});
+  // The batch's axes, then the tiles down and across.
+  const std::vector<Extent> extents = declare_extents(k, known.batch_rank + 2, DType::i32);
+  Position batch = position_of(k, extents, k.block());
+  const Value column = batch.back() * known.tiles.columns;
+  batch.pop_back();
+  const Value row = batch.back() * known.tiles.rows;
+  batch.pop_back();
+  Value product = k.constant(known.index, 0);  // row-major number of the batch's position
+  for (size_t i = 0; i < batch.size(); i++) {
+    product = product * k.cast(extents[i].size, known.index) + k.cast(batch[i], known.index);
+  }
+  a.view.offset = offset_of(k, batch, a.batch_strides, known.index);
+  b.view.offset = offset_of(k, batch, b.batch_strides, known.index);
+  const Value pitch = k.cast(n, known.index);
+  const Value first = product * k.cast(m, known.index) * pitch;
+  kernel::portable_matmul(k, known.tiles, kernel::compute_dtype(known.dtype), a.view, b.view, m, n,
+                          depth, row, column,
+                          [&](Value tile, Value rows, Value columns, Value mask) {
+                            const Value line = first + k.cast(rows, known.index) * pitch;
+                            k.store(c, line + k.cast(columns, known.index), tile, mask);
+                          });
+  return kernel::lower(k.finish(), known.warp);
+}
+
+// A matrix operand as the kernel reads it.
+struct Matrix {
+  Source source;
+  int64_t pitch = 0;  // from row to row, or from column to column
+  bool rows = true;   // are consecutive
+};
+
+bool any_negative(const Strides& strides) {
+  return std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s < 0; });
+}
+
+Matrix matrix_of(Device& device, Sequence& sequence, Source source) {
+  const size_t rank = source.strides.size();
+  const int64_t rows = source.shape[int(rank) - 2], columns = source.shape[int(rank) - 1];
+  const auto consecutive = [&] {
+    return source.strides[rank - 1] == 1 || source.strides[rank - 2] == 1 || rows == 1 ||
+           columns == 1;
+  };
+  if (any_negative(source.strides) || !consecutive()) source = copied(device, sequence, source);
+  Matrix matrix{source, 0, true};
+  const int64_t down = source.strides[rank - 2], across = source.strides[rank - 1];
+  // Of an axis with one element the stride says nothing.
+  matrix.rows = across == 1 || (columns == 1 && down != 1);
+  matrix.pitch = matrix.rows ? down : across;
+  return matrix;
+}
+
+struct Product {
+  Matrix a, b;
+  int64_t m = 0, n = 0, k = 0;
+  std::vector<int64_t> batch;    // extents
+  Strides a_strides, b_strides;  // over the batch
+  int64_t batches() const {
+    int64_t count = 1;
+    for (const int64_t extent : batch) count *= extent;
+    return count;
+  }
+};
+
+Product product_of(Matrix a, Matrix b) {
+  const Shape &left = a.source.shape, &right = b.source.shape;
+  const int rank = left.rank();
+  const auto leading = [&](const Strides& strides) {
+    return Strides(strides.begin(), strides.end() - 2);
+  };
+  Shape domain;
+  for (int axis = 0; axis < rank - 2; axis++) domain.push_back(left[axis]);
+  const Nest nest = collapse(domain, {leading(a.source.strides), leading(b.source.strides)});
+  Product product{std::move(a),   std::move(b), left[rank - 2],  right[rank - 1],
+                  left[rank - 1], nest.extents, nest.strides[0], nest.strides[1]};
+  for (const int64_t extent : {product.m, product.n, product.k}) {
+    if (extent <= INT32_MAX) continue;
+    fail(ErrorKind::shape,
+         "matmul: a matrix with {} rows or columns; {} are the most here, split it", extent,
+         INT32_MAX);
+  }
+  return product;
+}
+
+// Large tiles where they still keep every processor busy.
+kernel::PortableTiles tiles_for(const Product& p, DType dtype, int processors) {
+  const int64_t large = p.batches() * ((p.m + 127) / 128) * ((p.n + 127) / 128);
+  if (size_of(dtype) <= 4 && large >= processors) return {.rows = 128, .columns = 128};
+  return {};
+}
+
+int divisor(int64_t extent, int tile) { return common_power({extent}, tile); }
+
+MatmulClass class_of(const Product& p, DType dtype, const runtime::Capabilities& device,
+                     int lanes) {
+  MatmulClass known;
+  known.dtype = dtype;
+  known.warp = device.warp;
+  known.tiles = tiles_for(p, dtype, device.processors);
+  known.a_rows = p.a.rows, known.b_rows = p.b.rows;
+  known.batch_rank = int(p.batch.size());
+  const auto aligned = [&](int64_t pitch, Strides strides) {
+    strides.push_back(pitch);
+    return lanes == kVector && common_power(strides, kVector) == kVector;
+  };
+  known.a_vectors = aligned(p.a.pitch, p.a_strides);
+  known.b_vectors = aligned(p.b.pitch, p.b_strides);
+  known.c_vectors = aligned(p.n, {});
+  // Either no tile has an edge, or what matters is whether vectors have one.
+  const bool whole =
+      p.m % known.tiles.rows == 0 && p.n % known.tiles.columns == 0 && p.k % known.tiles.depth == 0;
+  known.m_divisor = whole ? known.tiles.rows : known.a_rows ? 1 : divisor(p.m, kVector);
+  known.n_divisor = whole ? known.tiles.columns : divisor(p.n, kVector);
+  known.k_divisor = whole                           ? known.tiles.depth
+                    : known.a_rows || !known.b_rows ? divisor(p.k, kVector)
+                                                    : 1;
+  const auto span = [&](const Matrix& matrix) {
+    const Shape& shape = matrix.source.shape;
+    return span_of({shape.begin(), shape.end()}, matrix.source.strides);
+  };
+  known.index = index_dtype(p.batches() * p.m * p.n, {span(p.a), span(p.b)});
+  return known;
+}
+
+std::unique_ptr<PreparedGroup> prepare_product(Device& device, const Product& p, DType dtype,
+                                               int lanes) {
+  const MatmulClass known = class_of(p, dtype, device.capabilities(), lanes);
+  Arguments arguments;
+  const auto pass_matrix = [&](const Matrix& matrix, const Strides& strides) {
+    const Shape& shape = matrix.source.shape;
+    const Span span = span_of({shape.begin(), shape.end()}, matrix.source.strides);
+    arguments.buffer(matrix.source.place, dtype, 0, span.count);
+    arguments.number(known.index, matrix.pitch);
+    for (const int64_t stride : strides) arguments.number(known.index, stride);
+  };
+  pass_matrix(p.a, p.a_strides);
+  pass_matrix(p.b, p.b_strides);
+  arguments.buffer(Place::output(0), dtype, 0, p.batches() * p.m * p.n);
+  for (const int64_t extent : {p.m, p.n, p.k}) arguments.number(DType::i32, extent);
+  std::vector<int64_t> extents = p.batch;
+  extents.push_back((p.m + known.tiles.rows - 1) / known.tiles.rows);
+  extents.push_back((p.n + known.tiles.columns - 1) / known.tiles.columns);
+  pass_extents(arguments, extents, DType::i32);
+  int64_t blocks = 1;
+  for (const int64_t extent : extents) blocks *= extent;
+  auto list = std::make_unique<LaunchList>(device);
+  list->add(Launch(device, {known.key(), [known] { return build(known); }}, blocks_for(blocks, 1),
+                   std::move(arguments)));
+  return list;
+}
+
+}  // namespace
+
+std::unique_ptr<PreparedGroup> prepare_matmul(Device& device, const Group& group) {
+  const Type& result = group.graph.steps[size_t(group.anchor)].type;
+  auto sequence = std::make_unique<Sequence>(device, group);
+  if (result.shape.element_count() == 0) return sequence;
+  const Product p =
+      product_of(matrix_of(device, *sequence, source_of(device, *sequence, group, 0)),
+                 matrix_of(device, *sequence, source_of(device, *sequence, group, 1)));
+  const DType dtype = result.dtype;
+  const MatmulClass best = class_of(p, dtype, device.capabilities(), kVector);
+  std::vector<VectorGroup::Operand> vectors;
+  if (best.a_vectors) vectors.push_back({p.a.source.place, dtype, 0});
+  if (best.b_vectors) vectors.push_back({p.b.source.place, dtype, 0});
+  if (best.c_vectors) vectors.push_back({Place::output(0), dtype, 0});
+  sequence->add(std::make_unique<VectorGroup>(
+      kVector, std::move(vectors),
+      [&device, p, dtype](int lanes) { return prepare_product(device, p, dtype, lanes); }));
+  return sequence;
+}
+
+}  // namespace fornax::cube
