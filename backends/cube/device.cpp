@@ -1,5 +1,6 @@
 #include "backends/cube/device.h"
 
+#include "backends/cube/build_id.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/settings.h"
@@ -15,7 +16,8 @@ struct RuntimeRecipe : runtime::Recipe {
   const KernelRecipe& recipe;
   const Device& device;
   RuntimeRecipe(const KernelRecipe& r, const Device& d) : recipe(r), device(d) {
-    key = settings().check ? r.key + " checked" : r.key;
+    if (build_id().empty()) return;
+    key = fmt::format("{}{} {}", r.key, settings().check ? " checked" : "", build_id());
   }
   runtime::Source make() const override {
     runtime::Source source =

@@ -7,12 +7,6 @@ namespace {
 
 constexpr int kThreads = 256;
 
-int64_t product(const std::vector<int64_t>& extents) {
-  int64_t count = 1;
-  for (const int64_t extent : extents) count *= extent;
-  return count;
-}
-
 }  // namespace
 
 Anchor anchor_of(const Group& group) {

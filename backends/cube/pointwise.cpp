@@ -1,161 +1,17 @@
-// Elementwise work as one kernel.  A thread computes a vector of `lanes` neighbouring elements of
-// the domain, which are 16 bytes of the widest operand where the facts allow it:
-//
-//   flat      the operand lies as the domain is counted: one vector access
-//   single    one element for all positions: loaded once
-//   otherwise its position is worked out: once per vector where rows are whole vectors, and then
-//             one vector access where its rows are whole vectors too; else element by element
-//
-// What is left over where the domain is no whole number of vectors is computed by a thread each.
+// Elementwise work: which kernel it needs, and what that is given.
 #include <algorithm>
-#include <bit>
+#include <cstdlib>
 
 #include "backends/cube/elementwise.h"
+#include "backends/cube/elementwise_kernel.h"
 #include "backends/cube/kernels.h"
-#include "backends/cube/operand.h"
 #include "base/error.h"
 
 namespace fornax::cube {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr int kVectorBytes = 16;
-
-enum class Access : uint8_t { flat, single, vector, strided };
-
-// All that the kernel's text follows from.
-struct ElementwiseClass {
-  std::string name;
-  std::vector<Step> steps;  // op, dtype and inputs alone
-  int inputs = 0;
-  std::vector<int> read_steps, write_steps;
-  Vectors vectors;
-  bool rows = true;  // each row is a whole number of vectors
-  int rank = 1;
-  std::vector<ViewClass> views;  // reads, then writes
-  std::vector<Access> accesses;
-
-  std::string key() const {
-    std::string key = fmt::format("{} {}{} r{}", name, key_of(vectors), rows ? "" : " split", rank);
-    for (size_t i = 0; i < views.size(); i++) {
-      key += fmt::format(" {}{}", key_of(views[i]), "/1v-"[size_t(accesses[i])]);
-    }
-    for (size_t i = 0; i < steps.size(); i++) {
-      const Step& step = steps[i];
-      key += fmt::format("; {} {}", info(step.op).name, name_of(step.type.dtype));
-      for (const int input : step.inputs) key += fmt::format(" {}", input);
-    }
-    key += " ->";
-    for (const int step : write_steps) key += fmt::format(" {}", step);
-    return key;
-  }
-};
-
-class ElementwiseKernel {
- public:
-  explicit ElementwiseKernel(const ElementwiseClass& known)
-      : known_(known), k_(known.name, {.threads = kThreads}) {}
-
-  kernel::Kernel build() {
-    const size_t reads = known_.read_steps.size();
-    for (size_t i = 0; i < known_.views.size(); i++) {
-      const bool written = i >= reads;
-      const std::string name =
-          written ? fmt::format("y{}", i - reads) : fmt::format("x{}", known_.read_steps[i]);
-      views_.push_back(declare_view(k_, name, known_.views[i], written, known_.vectors.index));
-    }
-    extents_ = declare_extents(k_, known_.rank, known_.vectors.index);
-    for_vectors(k_, known_.vectors, [&](Value element, int lanes) { compute(element, lanes); });
-    return k_.finish();
-  }
-
- private:
-  // The positions of `lanes` elements from `element` on, one for all where they share a row.
-  std::vector<Position> positions(Value element, int lanes) {
-    const bool needed = std::any_of(known_.accesses.begin(), known_.accesses.end(), [](Access a) {
-      return a == Access::vector || a == Access::strided;
-    });
-    std::vector<Position> list;
-    if (!needed) return list;
-    for (int lane = 0; lane < (known_.rows ? 1 : lanes); lane++) {
-      list.push_back(position_of(k_, extents_, element + lane));
-    }
-    return list;
-  }
-
-  Value index_of_lane(size_t view, const std::vector<Position>& at, int lane) {
-    if (!known_.rows) return views_[view].index(k_, at[size_t(lane)]);
-    Position position = at[0];
-    position.back() = position.back() + lane;
-    return views_[view].index(k_, position);
-  }
-
-  Value load(size_t view, Value element, const std::vector<Position>& at, int lanes) {
-    if (views_[view].number) return views_[view].number;
-    const Value memory = views_[view].memory;
-    switch (known_.accesses[view]) {
-      case Access::flat:
-        return k_.load_vector(memory, element, lanes);
-      case Access::single:
-        return k_.load(memory, k_.constant(known_.vectors.index, 0));
-      case Access::vector:
-        return k_.load_vector(memory, views_[view].index(k_, at[0]), lanes);
-      case Access::strided:
-        break;
-    }
-    if (known_.rows && known_.views[view].strides.back() == StrideClass::zero) {
-      return views_[view].load(k_, at[0]);
-    }
-    std::vector<Value> elements;
-    for (int lane = 0; lane < lanes; lane++) {
-      elements.push_back(k_.load(memory, index_of_lane(view, at, lane)));
-    }
-    return k_.pack(elements);
-  }
-
-  void store(size_t view, Value element, const std::vector<Position>& at, Value value, int lanes) {
-    const Value memory = views_[view].memory;
-    switch (known_.accesses[view]) {
-      case Access::flat:
-        k_.store(memory, element, widen(k_, value, lanes));
-        return;
-      case Access::single:
-        k_.store(memory, k_.constant(known_.vectors.index, 0), value);
-        return;
-      case Access::vector:
-        k_.store(memory, views_[view].index(k_, at[0]), widen(k_, value, lanes));
-        return;
-      case Access::strided:
-        for (int lane = 0; lane < lanes; lane++) {
-          k_.store(memory, index_of_lane(view, at, lane), k_.extract(value, lane));
-        }
-    }
-  }
-
-  void compute(Value element, int lanes) {
-    const std::vector<Position> at = positions(element, lanes);
-    const size_t reads = known_.read_steps.size();
-    std::vector<Value> values(size_t(known_.inputs));
-    for (size_t i = 0; i < reads; i++) {
-      values[size_t(known_.read_steps[i])] = load(i, element, at, lanes);
-    }
-    for (size_t i = size_t(known_.inputs); i < known_.steps.size(); i++) {
-      const Step& step = known_.steps[i];
-      std::vector<Value> operands;
-      for (const int input : step.inputs) operands.push_back(values[size_t(input)]);
-      values.push_back(step.op == Op::cast ? k_.cast(operands[0], step.type.dtype)
-                                           : kernel::evaluate(k_, step.op, operands));
-    }
-    for (size_t i = 0; i < known_.write_steps.size(); i++) {
-      store(reads + i, element, at, values[size_t(known_.write_steps[i])], lanes);
-    }
-  }
-
-  const ElementwiseClass& known_;
-  Builder k_;
-  std::vector<View> views_;
-  std::vector<Extent> extents_;
-};
+constexpr int64_t kLeastSquare = 8;  // shorter axes are not worth turning
 
 // The work over its nest, and what is promised of it.
 class Planned {
@@ -172,14 +28,32 @@ class Planned {
       for (Strides& own : nest_.strides) own = {0};
     }
     count_ = nest_.count();
-    for (const ElementwiseOperand& operand : operands_) {
-      if (is_number(operand)) continue;
-      best_ = std::min(best_, kVectorBytes / int(size_of(step_of(operand).type.dtype)));
-    }
+    across_ = find_across();
   }
 
   bool empty() const { return count_ == 0; }
-  int best_lanes() const { return best_; }
+
+  // 16 bytes of the widest operand, or as many as all operands have side by side.
+  int best_lanes() const {
+    if (across_ >= 0) return 1;
+    int most = kVectorBytes;
+    for (const ElementwiseOperand& operand : operands_) {
+      if (is_number(operand)) continue;
+      most = std::min(most, kVectorBytes / int(size_of(step_of(operand).type.dtype)));
+    }
+    for (int lanes = most; lanes > 1; lanes /= 2) {
+      const ElementwiseClass known = describe(lanes);
+      bool whole = true;
+      for (size_t i = 0; i < operands_.size() && whole; i++) {
+        const bool repeated = known.rows && nest_.strides[i].back() == 0;
+        whole = known.accesses[i] != Access::strided || repeated;
+      }
+      if (whole) return lanes;
+    }
+    // Then at least the results are written as vectors, where they lie so.
+    const ElementwiseClass known = describe(most);
+    return known.accesses.back() == Access::flat ? most : 1;
+  }
 
   std::vector<VectorGroup::Operand> vector_operands(int lanes) const {
     std::vector<VectorGroup::Operand> list;
@@ -199,10 +73,20 @@ class Planned {
                 known.vectors.index, operands_[i].first);
     }
     pass_extents(arguments, nest_.extents, known.vectors.index);
-    pass_vectors(arguments, known.vectors, count_);
+    runtime::Grid grid = grid_of(known.vectors, count_, kElementwiseThreads);
+    if (known.across >= 0) {
+      std::vector<int64_t> blocks = nest_.extents;
+      for (const size_t axis : {size_t(known.across), blocks.size() - 1}) {
+        blocks[axis] = (blocks[axis] + kSquare - 1) / kSquare;
+      }
+      pass_extents(arguments, blocks, known.vectors.index);
+      grid = blocks_for(product(blocks), 1);
+    } else {
+      pass_vectors(arguments, known.vectors, count_);
+    }
     auto list = std::make_unique<LaunchList>(device_);
-    list->add(Launch(device_, {known.key(), [known] { return ElementwiseKernel(known).build(); }},
-                     grid_of(known.vectors, count_, kThreads), std::move(arguments)));
+    list->add(Launch(device_, {known.key(), [known] { return build_elementwise(known); }}, grid,
+                     std::move(arguments)));
     return list;
   }
 
@@ -223,6 +107,7 @@ class Planned {
     known.inputs = work_.inputs;
     for (const ElementwiseOperand& read : work_.reads) known.read_steps.push_back(read.step);
     for (const ElementwiseOperand& write : work_.writes) known.write_steps.push_back(write.step);
+    known.across = across_;
     known.vectors.lanes = lanes;
     known.rank = nest_.rank();
     known.vectors.whole = count_ % lanes == 0;
@@ -233,7 +118,7 @@ class Planned {
       ViewClass view = view_class(step_of(operands_[i]).type.dtype, nest_.strides[i]);
       view.number = is_number(operands_[i]);
       view.aliased = operands_[i].aliased;
-      known.accesses.push_back(access(known, nest_.strides[i]));
+      known.accesses.push_back(access(known, i));
       const bool vectors = known.accesses[i] == Access::flat || known.accesses[i] == Access::vector;
       view.alignment = vectors ? lanes : 1;
       known.views.push_back(view);
@@ -242,11 +127,31 @@ class Planned {
     return known;
   }
 
-  Access access(const ElementwiseClass& known, const Strides& strides) const {
-    if (strides == row_major_strides(nest_.extents)) return Access::flat;
-    if (std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s == 0; })) {
-      return Access::single;
+  // The axis along which an operand lies closely that does not along the innermost one.
+  int find_across() const {
+    const int last = nest_.rank() - 1;
+    if (nest_.extents[size_t(last)] < kLeastSquare) return -1;
+    for (size_t i = 0; i < work_.reads.size(); i++) {
+      if (std::abs(nest_.strides[i][size_t(last)]) <= 1) continue;
+      for (int axis = 0; axis < last; axis++) {
+        if (nest_.strides[i][size_t(axis)] == 1 && nest_.extents[size_t(axis)] >= kLeastSquare) {
+          return axis;
+        }
+      }
     }
+    return -1;
+  }
+
+  Access access(const ElementwiseClass& known, size_t operand) const {
+    const Strides& strides = nest_.strides[operand];
+    if (across_ >= 0) {
+      const bool read = operand < work_.reads.size();
+      const bool turned = read && strides[size_t(across_)] == 1 && std::abs(strides.back()) > 1;
+      return turned ? Access::staged : Access::strided;
+    }
+    if (strides == row_major_strides(nest_.extents)) return Access::flat;
+    const bool none = std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s == 0; });
+    if (none) return Access::single;
     const bool aligned = known.rank > 1 && known.rows && strides.back() == 1 &&
                          std::all_of(strides.begin(), strides.end() - 1,
                                      [&](int64_t s) { return s % known.vectors.lanes == 0; });
@@ -258,7 +163,7 @@ class Planned {
   std::vector<ElementwiseOperand> operands_;  // reads, then writes
   Nest nest_;
   int64_t count_ = 0;
-  int best_ = kVectorBytes;
+  int across_ = -1;
 };
 
 struct Nothing : PreparedGroup {

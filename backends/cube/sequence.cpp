@@ -78,8 +78,8 @@ Source copied(Device& device, Sequence& sequence, const Source& source) {
   Source copy = source;
   copy.strides = row_major_strides({source.shape.begin(), source.shape.end()});
   copy.place = sequence.scratch(source.shape.element_count() * int64_t(size_of(source.dtype)));
-  sequence.add(prepare_copy(device, source.dtype, source.shape, source.place, 0, source.strides,
-                            copy.place, 0, copy.strides));
+  sequence.add(prepare_copy(device, {source.place, 0, source.strides, false},
+                            {copy.place, 0, copy.strides, false}, source.dtype, source.shape));
   return copy;
 }
 

@@ -27,11 +27,13 @@ Strides row_major_strides(const std::vector<int64_t>& extents) {
   return strides;
 }
 
-int64_t Nest::count() const {
+int64_t product(const std::vector<int64_t>& extents) {
   int64_t count = 1;
   for (const int64_t extent : extents) count *= extent;
   return count;
 }
+
+int64_t Nest::count() const { return product(extents); }
 int64_t Nest::count(int kind) const {
   int64_t count = 1;
   for (size_t axis = 0; axis < extents.size(); axis++) {

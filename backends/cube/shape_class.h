@@ -15,6 +15,7 @@ using Strides = std::vector<int64_t>;  // in elements, per axis
 // The strides with which a value of `shape` and `layout` is walked over `domain`, to which it
 // broadcasts.
 Strides strides_over(const Shape& domain, const Shape& shape, const Layout& layout);
+int64_t product(const std::vector<int64_t>& extents);
 Strides row_major_strides(const std::vector<int64_t>& extents);
 
 // Loops from the outermost to the innermost, and of every operand a stride per loop.
