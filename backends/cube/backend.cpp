@@ -22,8 +22,7 @@ std::unique_ptr<PreparedGroup> prepare_anchor(Device& device, const Group& group
     case Family::contract:
       return prepare_matmul(device, group);
     case Family::scan:
-      if (op != Op::argsort) return prepare_scan(device, group);
-      break;
+      return op == Op::argsort ? prepare_argsort(device, group) : prepare_scan(device, group);
     case Family::convolve:
     case Family::index:
       break;
