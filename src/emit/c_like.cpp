@@ -54,9 +54,11 @@ Program Writer::run() {
   const std::string parameters = head();
   if (shared_.bytes > 0) put(std::string(spelling_.words.shared_memory));
   region(kernel_.body);
+  // Registers can be moved between warps only where a block has a processor to itself.
+  const std::string threads = fmt::format("{}{}", kernel_.threads, maps_ ? ", 1" : "");
   program.function = fmt::format("\n// {}\n", kernel_.name);
   program.function +=
-      fmt::format(fmt::runtime(spelling_.words.kernel), kernel_.threads, program.entry, parameters);
+      fmt::format(fmt::runtime(spelling_.words.kernel), threads, program.entry, parameters);
   program.function += body_ + "}\n";
   program.types = spelling_.words.types;
   if (maps_) program.types += spelling_.words.map_type;

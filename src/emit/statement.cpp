@@ -177,7 +177,7 @@ void Writer::condition(const Instruction& instruction) {
 void Writer::require(const Instruction& instruction) {
   const Expression& condition = of(instruction.operands[0]);
   const bool counts = instruction.operands.size() > 1;
-  line("if (!{0}{1}{2}) note(status, {3}, {4});", condition.simple ? "" : "(", condition.text,
+  line("if (!{0}{1}{2}) note(status, {3}, {4}, 0);", condition.simple ? "" : "(", condition.text,
        condition.simple ? "" : ")", current_, counts ? of(instruction.operands[1]).text : "0");
 }
 

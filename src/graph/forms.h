@@ -23,6 +23,11 @@ bool attributes_from_type(Op op, const Type& type, Attributes& attributes);
 // The message of `error` without the call site that throw_error() appended.
 std::string reason_of(const Error& error);
 
+// A number as it stands in a text form: true, 3, 3u, 3.0, nan(7ff8000000000001); its kind and bits
+// come back.
+std::string text_of_scalar(const Scalar& scalar);
+bool parse_scalar(std::string_view text, Scalar& out);
+
 // The start of `text`, fit for a message: bytes that do not print become "?".
 std::string printable(std::string_view text);
 

@@ -26,18 +26,10 @@ std::string text_of_double(double value) {
   return text.find_first_of(".enf") == std::string::npos ? text + ".0" : text;  // "inf" stays
 }
 
-std::string text_of_scalar(const Scalar& scalar) {
-  switch (scalar.kind()) {
-    case Scalar::Kind::boolean:
-      return scalar.as_int64() ? "true" : "false";
-    case Scalar::Kind::integer:
-      return std::to_string(scalar.as_int64());
-    case Scalar::Kind::unsigned_integer:
-      return std::to_string(scalar.as_uint64()) + "u";
-    case Scalar::Kind::floating:
-      break;
-  }
-  return text_of_double(scalar.as_double());
+template <class T>
+bool parse_all(std::string_view text, T& value, auto... base) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base...);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
 // One line of text, read from the left.
@@ -112,46 +104,6 @@ class Line {
   int number_;
 };
 
-template <class T>
-bool parse_all(std::string_view text, T& value, auto... base) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base...);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty();
-}
-
-bool parse_scalar(std::string_view text, Scalar& out) {
-  if (text == "true" || text == "false") {
-    out = text == "true";
-    return true;
-  }
-  if (text == "nan" || text == "-nan") {
-    out = std::bit_cast<double>(text == "nan" ? kNan : kNan | kSign);
-    return true;
-  }
-  if (text.starts_with("nan(") && text.ends_with(')')) {
-    uint64_t bits;
-    if (!parse_all(text.substr(4, text.size() - 5), bits, 16)) return false;
-    const auto value = std::bit_cast<double>(bits);
-    out = value;
-    return value != value;
-  }
-  if (text.ends_with('u')) {
-    uint64_t value;
-    if (!parse_all(text.substr(0, text.size() - 1), value)) return false;
-    out = value;
-    return true;
-  }
-  if (text.find_first_of(".enf") == std::string_view::npos) {
-    int64_t value;
-    if (!parse_all(text, value)) return false;
-    out = value;
-    return true;
-  }
-  double value;
-  if (!parse_all(text, value) || value != value) return false;
-  out = value;
-  return true;
-}
-
 Type parse_type(Line& line) {
   Type type;
   const std::string_view name = line.word();
@@ -208,6 +160,54 @@ void parse_step(Line& line, Graph& graph) {
 }
 
 }  // namespace
+
+std::string text_of_scalar(const Scalar& scalar) {
+  switch (scalar.kind()) {
+    case Scalar::Kind::boolean:
+      return scalar.as_int64() ? "true" : "false";
+    case Scalar::Kind::integer:
+      return std::to_string(scalar.as_int64());
+    case Scalar::Kind::unsigned_integer:
+      return std::to_string(scalar.as_uint64()) + "u";
+    case Scalar::Kind::floating:
+      break;
+  }
+  return text_of_double(scalar.as_double());
+}
+
+bool parse_scalar(std::string_view text, Scalar& out) {
+  if (text == "true" || text == "false") {
+    out = text == "true";
+    return true;
+  }
+  if (text == "nan" || text == "-nan") {
+    out = std::bit_cast<double>(text == "nan" ? kNan : kNan | kSign);
+    return true;
+  }
+  if (text.starts_with("nan(") && text.ends_with(')')) {
+    uint64_t bits;
+    if (!parse_all(text.substr(4, text.size() - 5), bits, 16)) return false;
+    const auto value = std::bit_cast<double>(bits);
+    out = value;
+    return value != value;
+  }
+  if (text.ends_with('u')) {
+    uint64_t value;
+    if (!parse_all(text.substr(0, text.size() - 1), value)) return false;
+    out = value;
+    return true;
+  }
+  if (text.find_first_of(".enf") == std::string_view::npos) {
+    int64_t value;
+    if (!parse_all(text, value)) return false;
+    out = value;
+    return true;
+  }
+  double value;
+  if (!parse_all(text, value) || value != value) return false;
+  out = value;
+  return true;
+}
 
 std::string text_of(const Graph& graph) {
   std::string text;

@@ -160,10 +160,6 @@ void run_print(Context& c, const Step& s) {
     c.machine.write_log(line);
   });
 }
-void run_raw(Context& c, const Step& s) {
-  fail_at(c, s, "text of a target's language has no meaning here");
-}
-
 void copy(Context& c, const Place& from, const Place& to, uint32_t count) {
   const uint32_t step = from.row + from.column, to_step = to.row + to.column;
   for (uint32_t i = 0; i < count; i++) c.words[to.at + i * to_step] = c.words[from.at + i * step];
@@ -189,6 +185,9 @@ void step_else(Context& c, const Step& s) {
 void step_test(Context& c, const Step& s) {
   c.mask &= lanes_of(c, s.operands[0]);
   go_if_none(c, s);
+}
+void step_refuse(Context& c, const Step& s) {
+  fail_at(c, s, "belongs to one target and has no meaning here");
 }
 void step_jump(Context& c, const Step& s) { c.next = s.target; }
 
@@ -268,8 +267,6 @@ Run control_step(Code code) {
       return run_assert;
     case Code::print:
       return run_print;
-    case Code::raw:
-      return run_raw;
     case Code::extract:
       return copy_all;
     default:

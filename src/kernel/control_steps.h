@@ -17,6 +17,9 @@ Run loop_head(DType dtype);
 Run loop_next(DType dtype);
 void step_combine(Context& context, const Step& step);
 
+// For what has no meaning here.
+void step_refuse(Context& context, const Step& step);
+
 // Of block, thread, iota, barrier, shuffle, assert_ and the like; null for other codes.
 Run control_step(Code code);
 

@@ -52,7 +52,8 @@ void bind_memories(Machine& machine, const std::vector<int64_t>& counts) {
         refuse(kernel, parameter,
                fmt::format("is not aligned to {} bytes", std::max(parameter.divisor, memory.size)));
       }
-      const Extent extent = machine.launch.memory ? machine.launch.memory(memory.base) : Extent();
+      const MemoryExtent extent =
+          machine.launch.memory ? machine.launch.memory(memory.base) : MemoryExtent();
       begin = extent.begin;
       memory.shadow.first_byte = memory.base - static_cast<const std::byte*>(begin);
       if (extent.bytes > 0) {

@@ -11,8 +11,8 @@
 //
 // Error(internal), naming the instruction: an access beyond its memory's end, a vector that is not
 // aligned to its size, a barrier or shuffle that not all threads reach, a loop whose step is not
-// above 0 or whose counter leaves its dtype, a fact that a launch does not keep, and `raw`, which
-// has no meaning here.
+// above 0 or whose counter leaves its dtype, a fact that a launch does not keep, and what belongs
+// to one target and has no meaning here: `raw`, and the copy engine and matrix units of compute 90.
 #pragma once
 #include <fornax/function.h>
 
@@ -27,7 +27,7 @@
 namespace fornax::kernel {
 
 // A piece of memory; 0 bytes: none.
-struct Extent {
+struct MemoryExtent {
   const void* begin = nullptr;
   int64_t bytes = 0;
 };
@@ -38,7 +38,7 @@ struct Launch {
   // status' too, and a number of dtype f32 is its 32 bits.
   std::vector<uint64_t> arguments;
   // What the address of a buffer lies in.
-  Function<Extent(const void*)> memory;
+  Function<MemoryExtent(const void*)> memory;
   bool checked = false;  // accesses beyond a buffer's count go to the status, as on a device
   // Error(internal) where two warps of a simt kernel touch an element between the same barriers and
   // one of them writes it other than by an atomic, or the lanes of one store write it differently.

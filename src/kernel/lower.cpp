@@ -49,7 +49,9 @@ Kernel Lowering::run() {
   for (size_t i = 0; i < from_.parameters.size(); i++) {
     const Parameter& p = from_.parameters[i];
     const Facts facts{p.divisor, p.most, p.aliased};
-    if (p.type.memory == Memory::none) {
+    if (p.type.memory == Memory::map) {
+      held_[i] = {to_.map(p.name, p.type.dtype)};
+    } else if (p.type.memory == Memory::none) {
       held_[i] = {to_.number(p.name, p.type.dtype, facts)};
     } else {
       held_[i] = {p.written ? to_.output(p.name, p.type.dtype, facts)

@@ -6,6 +6,8 @@
 
 namespace fornax::kernel {
 
+inline constexpr int64_t kMostTile = 1 << 20;  // elements
+
 // The first fault of the kernel, and the instruction it is in, or -1.
 std::string find_problem(const Kernel& kernel, InstructionId& at);
 

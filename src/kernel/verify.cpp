@@ -30,19 +30,15 @@ class Verifier {
 
  private:
   std::string header_problem() {
-    const Distribution& d = kernel_.distribution;
     if (kernel_.dialect == Dialect::both) return "the dialect is neither tile nor simt";
     if (kernel_.threads < 1 || kernel_.threads > kMostThreads) {
       return fmt::format("{} threads are not from 1 to {}", kernel_.threads, kMostThreads);
     }
-    const auto small = [](int n) { return n >= 1 && n <= kMostThreads; };
-    if (!small(d.rows) || !small(d.columns) || !small(d.vector)) {
-      return fmt::format("the distribution {} x {} x {} has a number that is not from 1 to {}",
-                         d.rows, d.columns, d.vector, kMostThreads);
+    if ((kernel_.dialect == Dialect::tile) == kernel_.distributions.empty()) {
+      return "tile kernels have distributions, simt kernels none";
     }
-    if (kernel_.dialect == Dialect::tile && d.threads() != kernel_.threads) {
-      return fmt::format("{} x {} threads share out tiles, the block has {}", d.rows, d.columns,
-                         kernel_.threads);
+    for (const Distribution& d : kernel_.distributions) {
+      if (const std::string problem = distribution_problem(d); !problem.empty()) return problem;
     }
     if (kernel_.parameters.size() > kernel_.values.size()) return "a parameter is no value";
     for (size_t i = 0; i < kernel_.values.size(); i++) {
@@ -54,6 +50,17 @@ class Verifier {
       if (!problem.empty()) return fmt::format("parameter %{}: {}", i, problem);
     }
     return "";
+  }
+
+  std::string distribution_problem(const Distribution& d) const {
+    const auto small = [](int n) { return n >= 1 && n <= kMostThreads; };
+    if (!small(d.rows) || !small(d.columns) || !small(d.vector)) {
+      return fmt::format("the distribution {} x {} x {} has a number that is not from 1 to {}",
+                         d.rows, d.columns, d.vector, kMostThreads);
+    }
+    if (d.threads() == kernel_.threads) return "";
+    return fmt::format("{} x {} threads share out tiles, the block has {}", d.rows, d.columns,
+                       kernel_.threads);
   }
 
   std::string parameter_problem(size_t number) {

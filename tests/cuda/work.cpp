@@ -70,15 +70,20 @@ TEST(CudaWork, ALaunchOfNoBlocksDoesNothing) {
 }
 
 TEST(CudaWork, CopiesBetweenDevicesAreOrdered) {
-  reset();
-  const auto r = make_fake();
-  Bench bench(*r);
-  const Address a = r->allocate(0, 4000), b = r->allocate(1, 4000);
-  bench.fill(a, 1000, 5);
-  r->copy(1, b, 0, a, 4000);  // after the first launch, before the second
-  bench.fill(a, 1000, 6);
-  EXPECT_EQ(bench.read(a, 1000), Words(1000, 6));
-  EXPECT_EQ(bench.read(b, 1000, 1), Words(1000, 5));
+  for (const bool target_first : {false, true}) {  // whose work is waited for first
+    reset();
+    const auto r = make_fake();
+    Bench bench(*r);
+    const Address a = r->allocate(0, 4000), b = r->allocate(1, 4000);
+    bench.fill(a, 1000, 5);
+    r->copy(1, b, 0, a, 4000);  // after the first launch, before the second
+    bench.fill(a, 1000, 6);
+    if (target_first) {
+      EXPECT_EQ(bench.read(b, 1000, 1), Words(1000, 5));
+    }
+    EXPECT_EQ(bench.read(a, 1000), Words(1000, 6));
+    EXPECT_EQ(bench.read(b, 1000, 1), Words(1000, 5));
+  }
 }
 
 TEST(CudaWork, MarksTellTimes) {
@@ -176,9 +181,12 @@ TEST(CudaWork, NothingIsLeftBehind) {
     r->begin_recording(0);
     bench.fill(a, 1000, 1);
     const auto recording = r->end_recording(0);
+    bench.fill_program = r->compile(0, fill_text());  // the recording has the first one
+    bench.fill(a, 1000, 1);
     bench.fill_program.reset();
+    EXPECT_EQ(driver().modules, 2);  // its work may be on its way
     r->synchronize(0);
-    EXPECT_EQ(driver().modules, 1);  // the recording has it
+    EXPECT_EQ(driver().modules, 1);
   }
   EXPECT_EQ(driver().modules, 0);
   EXPECT_EQ(driver().graphs, 0);

@@ -24,6 +24,7 @@ struct Case {
   bool checked = false;
   double ulps = 0;   // by which floats may differ
   bool runs = true;  // false: it is compiled alone
+  int compute = 0;   // the least that it can be compiled for
 };
 
 std::vector<Case> corpus();

@@ -50,8 +50,8 @@ class Arguments {
   }
 
  private:
-  Extent extent(const void* address) const {
-    for (const Extent& extent : extents_) {
+  MemoryExtent extent(const void* address) const {
+    for (const MemoryExtent& extent : extents_) {
       const auto* begin = static_cast<const char*>(extent.begin);
       if (address >= begin && address < begin + extent.bytes) return extent;
     }
@@ -60,7 +60,7 @@ class Arguments {
 
   Launch launch_;
   Status status_{};
-  std::vector<Extent> extents_;
+  std::vector<MemoryExtent> extents_;
   std::vector<uint64_t> counts_;
 };
 
