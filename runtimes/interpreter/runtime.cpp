@@ -54,7 +54,7 @@ class Memory {
     return {use_.in_use, use_.in_use, use_.peak};
   }
   // The allocation that `pointer` lies in.
-  kernel::Extent around(const void* pointer) {
+  kernel::MemoryExtent around(const void* pointer) {
     const auto address = reinterpret_cast<Address>(pointer);
     std::lock_guard lock(mutex_);
     auto found = blocks_.upper_bound(address);
