@@ -24,6 +24,8 @@ std::unique_ptr<PreparedGroup> prepare_anchor(Device& device, const Group& group
     case Family::scan:
       return op == Op::argsort ? prepare_argsort(device, group) : prepare_scan(device, group);
     case Family::convolve:
+      return op == Op::pool_argmax ? prepare_pool_argmax(device, group)
+                                   : prepare_convolve(device, group);
     case Family::index:
       break;
     default:
