@@ -147,7 +147,7 @@ class ConvolveKernel {
 
 std::unique_ptr<PreparedGroup> prepare_convolve(Device& device, const Group& group) {
   const Step& step = group.graph.steps[size_t(group.anchor)];
-  auto sequence = std::make_unique<Sequence>(device, group);
+  auto sequence = std::make_unique<ScratchSequence>(device, group);
   const int64_t count = step.type.shape.element_count();
   if (count == 0) return sequence;
   const Pictures pictures(device, *sequence, group);

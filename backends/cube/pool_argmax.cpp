@@ -78,7 +78,7 @@ int64_t first_empty(const Window2d& w, int axis, int64_t count, int64_t length) 
 
 std::unique_ptr<PreparedGroup> prepare_pool_argmax(Device& device, const Group& group) {
   const Step& step = group.graph.steps[size_t(group.anchor)];
-  auto sequence = std::make_unique<Sequence>(device, group);
+  auto sequence = std::make_unique<ScratchSequence>(device, group);
   const Shape& result = step.type.shape;
   if (result.element_count() == 0) return sequence;
   const Pictures pictures(device, *sequence, group);

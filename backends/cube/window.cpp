@@ -41,7 +41,7 @@ void pass_window(Arguments& arguments, const Window2d& window, DType index) {
 
 Value within(Value place, Value size) { return (place >= 0) & (place < size); }
 
-Pictures::Pictures(Device& device, Sequence& sequence, const Group& group) {
+Pictures::Pictures(Device& device, ScratchSequence& sequence, const Group& group) {
   const Step& step = group.graph.steps[size_t(group.anchor)];
   for (int i = 0; i < int(step.inputs.size()); i++) {
     sources.push_back(source_of(device, sequence, group, i));

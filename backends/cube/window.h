@@ -26,7 +26,7 @@ struct Pictures {
   std::vector<ViewClass> known;
   DType index = DType::i32;
 
-  Pictures(Device& device, Sequence& sequence, const Group& group);
+  Pictures(Device& device, ScratchSequence& sequence, const Group& group);
   const Shape& result() const { return sources.back().shape; }
   std::string key() const;
   std::vector<View> declare(Builder& k) const;
