@@ -8,30 +8,42 @@
 #include "runtime/registry.h"
 
 namespace fornax::cube {
-namespace {
 
-// Families without a function are not written yet.
-std::unique_ptr<PreparedGroup> prepare_anchor(Device& device, const Group& group) {
+// Ops without a function are not written yet.
+std::unique_ptr<PreparedGroup> prepare_group(Device& device, const Group& group) {
+  if (group.anchor < 0) return prepare_pointwise(device, group);
   const Op op = group.graph.steps[size_t(group.anchor)].op;
-  switch (info(op).family) {
-    case Family::other:
-      if (op == Op::cast) return prepare_pointwise(device, group);
-      break;
-    case Family::reduce:
-      return prepare_rows(device, group);
-    case Family::contract:
+  if (is_reduce(op)) return prepare_rows(device, group);
+  switch (op) {
+    case Op::cast:
+      return prepare_pointwise(device, group);
+    case Op::arange:
+      return prepare_arange(device, group);
+    case Op::random_bits:
+      return prepare_random_bits(device, group);
+    case Op::pad:
+      return prepare_pad(device, group);
+    case Op::cat:
+      return prepare_cat(device, group);
+    case Op::fold:
+      return prepare_fold(device, group);
+    case Op::gather:
+      return prepare_gather(device, group);
+    case Op::scatter:
+      return prepare_scatter(device, group);
+    case Op::cumsum:
+    case Op::cumprod:
+    case Op::cummax:
+    case Op::cummin:
+      return prepare_scan(device, group);
+    case Op::matmul:
       return prepare_matmul(device, group);
-    case Family::scan:
-      if (op != Op::argsort) return prepare_scan(device, group);
-      break;
-    case Family::convolve:
-    case Family::index:
-      break;
     default:
-      fail(ErrorKind::internal, "cube: {} anchors no group", info(op).name);
+      fail(ErrorKind::internal, "cube: {} is not written yet", info(op).name);
   }
-  fail(ErrorKind::internal, "cube: {} is not written yet", info(op).name);
 }
+
+namespace {
 
 runtime::Address address_of(const Buffer& buffer) {
   return reinterpret_cast<runtime::Address>(buffer.data);
@@ -101,8 +113,7 @@ class Cube : public Backend {
   }
 
   std::unique_ptr<Prepared> prepare(int ordinal, const Group& group) override {
-    if (group.anchor < 0) return prepare_pointwise(at(ordinal), group);
-    return prepare_anchor(at(ordinal), group);
+    return prepare_group(at(ordinal), group);
   }
   void execute(const Prepared& prepared, std::span<const Argument> inputs,
                std::span<const Argument> outputs) override {

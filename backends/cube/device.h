@@ -37,6 +37,8 @@ class Device {
   // Found, or built and compiled.  Error: as Runtime::compile.
   std::shared_ptr<const runtime::Program> program(const KernelRecipe& recipe);
   size_t program_count();
+  // The kernel as it is compiled: of the simt dialect.
+  kernel::Kernel kernel_of(const KernelRecipe& recipe) const;
 
   // Runs `launch` with a status buffer, waits for it, and returns what the status says afterwards.
   kernel::Status run_reporting(FunctionRef<void(runtime::Address status)> launch);

@@ -21,17 +21,22 @@ struct ElementwiseOperand {
 
 struct Elementwise {
   std::string name;  // of the kernel, an identifier
-  Graph graph;       // the first steps are leaves and numbers, the rest works by element
+  Graph graph;       // the first steps are leaves and numbers (full), the rest works by element
   int inputs = 0;
   Shape domain;
-  std::vector<ElementwiseOperand> reads;   // the leaves, in order
+  std::vector<ElementwiseOperand> reads;   // the leaves and numbers
   std::vector<ElementwiseOperand> writes;  // may be the same memory as a read of the same elements
 };
 std::unique_ptr<PreparedGroup> prepare_elementwise(Device& device, Elementwise work);
 
-// `x` of `dtype`, walked with `from` over `domain`, brought to where `to` walks.
-std::unique_ptr<PreparedGroup> prepare_copy(Device& device, DType dtype, const Shape& domain,
-                                            Place x, int64_t from_first, Strides from, Place y,
-                                            int64_t to_first, Strides to);
+// One side of a copy: position 0 of the domain is element `first`.
+struct CopySide {
+  Place place;
+  int64_t first = 0;
+  Strides strides;      // over the domain
+  bool number = false;  // an input of op full
+};
+std::unique_ptr<PreparedGroup> prepare_copy(Device& device, const CopySide& from,
+                                            const CopySide& to, DType dtype, const Shape& domain);
 
 }  // namespace fornax::cube

@@ -1,5 +1,5 @@
 // The families of kernels: each turns a group with a certain anchor into launches.  A new family is
-// a file with its prepare function, a line here and a line in backend.cpp.
+// a file with its prepare function, a line here and one in prepare_group().
 #pragma once
 #include <memory>
 
@@ -7,8 +7,20 @@
 
 namespace fornax::cube {
 
+// By the group's anchor.
+std::unique_ptr<PreparedGroup> prepare_group(Device& device, const Group& group);
+
 // Groups of steps that work element by element.
 std::unique_ptr<PreparedGroup> prepare_pointwise(Device& device, const Group& group);
+
+// Ops that stand alone.
+std::unique_ptr<PreparedGroup> prepare_arange(Device& device, const Group& group);
+std::unique_ptr<PreparedGroup> prepare_random_bits(Device& device, const Group& group);
+std::unique_ptr<PreparedGroup> prepare_pad(Device& device, const Group& group);
+std::unique_ptr<PreparedGroup> prepare_cat(Device& device, const Group& group);
+std::unique_ptr<PreparedGroup> prepare_fold(Device& device, const Group& group);
+std::unique_ptr<PreparedGroup> prepare_gather(Device& device, const Group& group);
+std::unique_ptr<PreparedGroup> prepare_scatter(Device& device, const Group& group);
 
 // Groups with reductions.
 std::unique_ptr<PreparedGroup> prepare_rows(Device& device, const Group& group);

@@ -96,11 +96,11 @@ void Launch::run(Device& device, std::span<const Argument> inputs,
     words.push_back(address);
     device.runtime().launch(device.ordinal(), *program_, grid_, words);
   });
-  if (status[0] != 0) complain(status);
+  if (status[0] != 0) complain(device, status);
 }
 
-void Launch::complain(const kernel::Status& status) const {
-  const kernel::Kernel kernel = recipe_.build();
+void Launch::complain(const Device& device, const kernel::Status& status) const {
+  const kernel::Kernel kernel = device.kernel_of(recipe_);
   const bool asserted = kernel.at(kernel::InstructionId(status[1])).code == kernel::Code::assert_;
   if (asserted && complaint_) complaint_(status[2]);
   fail(ErrorKind::internal, "{}", kernel::describe(kernel, status));

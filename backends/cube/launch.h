@@ -68,7 +68,7 @@ class Launch {
            std::span<const runtime::Address> scratch) const;
 
  private:
-  [[noreturn]] void complain(const kernel::Status& status) const;
+  [[noreturn]] void complain(const Device& device, const kernel::Status& status) const;
 
   KernelRecipe recipe_;
   std::shared_ptr<const runtime::Program> program_;
@@ -91,6 +91,18 @@ class LaunchList : public PreparedGroup {
   Device& device_;
   std::vector<Launch> launches_;
   std::vector<size_t> scratch_;
+};
+
+// Parts that run one after another.
+class Sequence : public PreparedGroup {
+ public:
+  void add(std::unique_ptr<PreparedGroup> part) { parts_.push_back(std::move(part)); }
+  void run(std::span<const Argument> inputs, std::span<const Argument> outputs) const override {
+    for (const auto& part : parts_) part->run(inputs, outputs);
+  }
+
+ private:
+  std::vector<std::unique_ptr<PreparedGroup>> parts_;
 };
 
 // A group whose operands may turn out to be less aligned than the best kernel wants, because an

@@ -36,13 +36,31 @@ Value View::index(Builder& k, const Position& position) const {
 }
 
 Value View::load(Builder& k, const Position& position) const {
+  if (number) return number;
   return k.load(memory, index(k, position));
+}
+
+Value View::load(Builder& k, const Position& position, Value mask, Value otherwise) const {
+  if (number) return select(mask, number, otherwise);
+  return k.load(memory, index(k, position), mask, otherwise);
+}
+
+Value View::load_vector(Builder& k, const Position& position, int lanes) const {
+  return number ? number : k.load_vector(memory, index(k, position), lanes);
+}
+
+void View::store(Builder& k, const Position& position, Value value) const {
+  k.store(memory, index(k, position), value);
 }
 
 View declare_view(Builder& k, const std::string& name, const ViewClass& known, bool written,
                   DType index) {
   View view;
   view.known = known;
+  if (known.number) {
+    view.number = declare_scalar(k, name, known.dtype);
+    return view;
+  }
   const kernel::Facts facts{.divisor = known.alignment * int64_t(size_of(known.dtype)),
                             .aliased = known.aliased};
   view.memory = written ? k.output(name, known.dtype, facts) : k.buffer(name, known.dtype, facts);
@@ -59,6 +77,7 @@ View declare_view(Builder& k, const std::string& name, const ViewClass& known, b
 void pass_view(Arguments& arguments, Place place, const ViewClass& known,
                const std::vector<int64_t>& extents, const Strides& strides, DType index,
                int64_t first) {
+  if (known.number) return arguments.scalar(place.number, known.dtype);
   const Span span = span_of(extents, strides);
   arguments.buffer(place, known.dtype, first + span.lowest, span.count);
   if (known.backward()) arguments.number(index, -span.lowest);
@@ -123,6 +142,34 @@ Value declare_scalar(Builder& k, const std::string& name, DType dtype) {
 
 Value thread_number(Builder& k, DType index) {
   return k.cast(k.block(), index) * k.threads() + k.cast(k.thread(), index);
+}
+
+std::string key_of(const Vectors& vectors) {
+  return fmt::format("{} v{}{}", name_of(vectors.index), vectors.lanes,
+                     vectors.whole ? "" : " tail");
+}
+
+void for_vectors(Builder& k, const Vectors& vectors, FunctionRef<void(Value, int)> body) {
+  const int lanes = vectors.lanes;
+  const Value count = k.number("count", vectors.index, kAny);
+  const Value thread = thread_number(k, vectors.index);
+  const Value whole = count >> std::countr_zero(unsigned(lanes));
+  const auto vector = [&] { body(thread * lanes, lanes); };
+  if (vectors.whole) {
+    k.when(thread < whole, vector);
+    return;
+  }
+  k.when(thread < whole, vector, [&] {
+    const Value rest = whole * lanes + (thread - whole);
+    k.when(rest < count, [&] { body(rest, 1); });
+  });
+}
+
+void pass_vectors(Arguments& arguments, const Vectors& vectors, int64_t count) {
+  arguments.number(vectors.index, count);
+}
+runtime::Grid grid_of(const Vectors& vectors, int64_t count, int threads) {
+  return blocks_for(count / vectors.lanes + count % vectors.lanes, threads);
 }
 
 Value widen(Builder& k, Value value, int lanes) {

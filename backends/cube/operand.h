@@ -27,9 +27,10 @@ using kernel::Builder;
 using kernel::Value;
 using Position = std::vector<Value>;  // per axis
 
-// A tensor inside a kernel.
+// A tensor inside a kernel; of one that is a number, only `number` is there.
 struct View {
   ViewClass known;
+  Value number;
   Value memory;
   Value first;                 // where position 0 lies; none: at 0
   std::vector<Value> strides;  // per axis, without sign
@@ -37,6 +38,10 @@ struct View {
   // The element at `position`, counted in `memory`.
   Value index(Builder& k, const Position& position) const;
   Value load(Builder& k, const Position& position) const;
+  // `otherwise` where `mask` is false, and no access then.
+  Value load(Builder& k, const Position& position, Value mask, Value otherwise) const;
+  Value load_vector(Builder& k, const Position& position, int lanes) const;
+  void store(Builder& k, const Position& position, Value value) const;
 };
 View declare_view(Builder& k, const std::string& name, const ViewClass& known, bool written,
                   DType index);
@@ -64,6 +69,21 @@ Value declare_scalar(Builder& k, const std::string& name, DType dtype);
 
 // The number of this thread among all, in dtype `index`.
 Value thread_number(Builder& k, DType index);
+
+// Work on row-major elements 0 ... count - 1, in vectors: thread i has those from i * lanes on.
+// Unless the count is a promised multiple of `lanes`, what is left over has a thread per element,
+// and the body is built a second time, for one lane.
+struct Vectors {
+  DType index = DType::i32;
+  int lanes = 1;
+  bool whole = true;  // the count is a multiple of `lanes`
+};
+std::string key_of(const Vectors& vectors);  // "i32 v4 tail"
+void for_vectors(Builder& k, const Vectors& vectors,
+                 FunctionRef<void(Value element, int lanes)> body);
+// The count, and how many blocks of `threads` threads are needed.
+void pass_vectors(Arguments& arguments, const Vectors& vectors, int64_t count);
+runtime::Grid grid_of(const Vectors& vectors, int64_t count, int threads);
 
 // `value` as a vector of so many lanes.
 Value widen(Builder& k, Value value, int lanes);

@@ -29,17 +29,14 @@ struct ElementwiseClass {
   std::vector<Step> steps;  // op, dtype and inputs alone
   int inputs = 0;
   std::vector<int> read_steps, write_steps;
-  DType index = DType::i32;
-  int lanes = 1;
-  bool whole = true;  // the domain is a whole number of vectors
-  bool rows = true;   // and so is each of its rows
+  Vectors vectors;
+  bool rows = true;  // each row is a whole number of vectors
   int rank = 1;
   std::vector<ViewClass> views;  // reads, then writes
   std::vector<Access> accesses;
 
   std::string key() const {
-    std::string key = fmt::format("{} {} v{}{}{} r{}", name, name_of(index), lanes,
-                                  whole ? "" : " tail", rows ? "" : " split", rank);
+    std::string key = fmt::format("{} {}{} r{}", name, key_of(vectors), rows ? "" : " split", rank);
     for (size_t i = 0; i < views.size(); i++) {
       key += fmt::format(" {}{}", key_of(views[i]), "/1v-"[size_t(accesses[i])]);
     }
@@ -65,26 +62,10 @@ class ElementwiseKernel {
       const bool written = i >= reads;
       const std::string name =
           written ? fmt::format("y{}", i - reads) : fmt::format("x{}", known_.read_steps[i]);
-      views_.push_back(declare_view(k_, name, known_.views[i], written, known_.index));
+      views_.push_back(declare_view(k_, name, known_.views[i], written, known_.vectors.index));
     }
-    numbers_.resize(size_t(known_.inputs));
-    for (int i = 0; i < known_.inputs; i++) {
-      const Step& step = known_.steps[size_t(i)];
-      if (step.op != Op::full) continue;
-      numbers_[size_t(i)] = declare_scalar(k_, fmt::format("number{}", i), step.type.dtype);
-    }
-    extents_ = declare_extents(k_, known_.rank, known_.index);
-    const Value count = k_.number("count", known_.index, {.most = INT64_MAX});
-    const Value thread = thread_number(k_, known_.index);
-    const Value vectors = count >> std::countr_zero(unsigned(known_.lanes));
-    const auto main = [&] { compute(thread * known_.lanes, known_.lanes); };
-    if (known_.whole) {
-      k_.when(thread < vectors, main);
-    } else {
-      const Value done = vectors * known_.lanes;
-      const Value rest = done + (thread - vectors);
-      k_.when(thread < vectors, main, [&] { k_.when(rest < count, [&] { compute(rest, 1); }); });
-    }
+    extents_ = declare_extents(k_, known_.rank, known_.vectors.index);
+    for_vectors(k_, known_.vectors, [&](Value element, int lanes) { compute(element, lanes); });
     return k_.finish();
   }
 
@@ -110,12 +91,13 @@ class ElementwiseKernel {
   }
 
   Value load(size_t view, Value element, const std::vector<Position>& at, int lanes) {
+    if (views_[view].number) return views_[view].number;
     const Value memory = views_[view].memory;
     switch (known_.accesses[view]) {
       case Access::flat:
         return k_.load_vector(memory, element, lanes);
       case Access::single:
-        return k_.load(memory, k_.constant(known_.index, 0));
+        return k_.load(memory, k_.constant(known_.vectors.index, 0));
       case Access::vector:
         return k_.load_vector(memory, views_[view].index(k_, at[0]), lanes);
       case Access::strided:
@@ -138,7 +120,7 @@ class ElementwiseKernel {
         k_.store(memory, element, widen(k_, value, lanes));
         return;
       case Access::single:
-        k_.store(memory, k_.constant(known_.index, 0), value);
+        k_.store(memory, k_.constant(known_.vectors.index, 0), value);
         return;
       case Access::vector:
         k_.store(memory, views_[view].index(k_, at[0]), widen(k_, value, lanes));
@@ -153,7 +135,7 @@ class ElementwiseKernel {
   void compute(Value element, int lanes) {
     const std::vector<Position> at = positions(element, lanes);
     const size_t reads = known_.read_steps.size();
-    std::vector<Value> values = numbers_;
+    std::vector<Value> values(size_t(known_.inputs));
     for (size_t i = 0; i < reads; i++) {
       values[size_t(known_.read_steps[i])] = load(i, element, at, lanes);
     }
@@ -172,7 +154,6 @@ class ElementwiseKernel {
   const ElementwiseClass& known_;
   Builder k_;
   std::vector<View> views_;
-  std::vector<Value> numbers_;  // by step
   std::vector<Extent> extents_;
 };
 
@@ -192,14 +173,12 @@ class Planned {
     }
     count_ = nest_.count();
     for (const ElementwiseOperand& operand : operands_) {
-      const size_t size = size_of(dtype_of_operand(operand));
-      best_ = std::min(best_, int(size_t(kVectorBytes) / size));
-      widest_ = std::max(widest_, size);
+      if (is_number(operand)) continue;
+      best_ = std::min(best_, kVectorBytes / int(size_of(step_of(operand).type.dtype)));
     }
   }
 
   bool empty() const { return count_ == 0; }
-  // Lanes of the best kernel.  Short work has better things to do than to fill vectors.
   int best_lanes() const { return best_; }
 
   std::vector<VectorGroup::Operand> vector_operands(int lanes) const {
@@ -217,24 +196,22 @@ class Planned {
     Arguments arguments;
     for (size_t i = 0; i < operands_.size(); i++) {
       pass_view(arguments, operands_[i].place, known.views[i], nest_.extents, nest_.strides[i],
-                known.index, operands_[i].first);
+                known.vectors.index, operands_[i].first);
     }
-    for (int i = 0; i < work_.inputs; i++) {
-      const Step& step = work_.graph.steps[size_t(i)];
-      if (step.op == Op::full) arguments.scalar(i, step.type.dtype);
-    }
-    pass_extents(arguments, nest_.extents, known.index);
-    arguments.number(known.index, count_);
-    const int64_t threads = count_ / lanes + count_ % lanes;
+    pass_extents(arguments, nest_.extents, known.vectors.index);
+    pass_vectors(arguments, known.vectors, count_);
     auto list = std::make_unique<LaunchList>(device_);
     list->add(Launch(device_, {known.key(), [known] { return ElementwiseKernel(known).build(); }},
-                     blocks_for(threads, kThreads), std::move(arguments)));
+                     grid_of(known.vectors, count_, kThreads), std::move(arguments)));
     return list;
   }
 
  private:
-  DType dtype_of_operand(const ElementwiseOperand& operand) const {
-    return work_.graph.steps[size_t(operand.step)].type.dtype;
+  const Step& step_of(const ElementwiseOperand& operand) const {
+    return work_.graph.steps[size_t(operand.step)];
+  }
+  bool is_number(const ElementwiseOperand& operand) const {
+    return operand.place.kind == Place::Kind::input && step_of(operand).op == Op::full;
   }
 
   ElementwiseClass describe(int lanes) const {
@@ -246,21 +223,22 @@ class Planned {
     known.inputs = work_.inputs;
     for (const ElementwiseOperand& read : work_.reads) known.read_steps.push_back(read.step);
     for (const ElementwiseOperand& write : work_.writes) known.write_steps.push_back(write.step);
-    known.lanes = lanes;
+    known.vectors.lanes = lanes;
     known.rank = nest_.rank();
-    known.whole = count_ % lanes == 0;
+    known.vectors.whole = count_ % lanes == 0;
     known.rows = known.rank == 1 || nest_.extents.back() % lanes == 0;
     std::vector<Span> spans;
     for (size_t i = 0; i < operands_.size(); i++) {
       spans.push_back(span_of(nest_.extents, nest_.strides[i]));
-      ViewClass view = view_class(dtype_of_operand(operands_[i]), nest_.strides[i]);
+      ViewClass view = view_class(step_of(operands_[i]).type.dtype, nest_.strides[i]);
+      view.number = is_number(operands_[i]);
       view.aliased = operands_[i].aliased;
       known.accesses.push_back(access(known, nest_.strides[i]));
       const bool vectors = known.accesses[i] == Access::flat || known.accesses[i] == Access::vector;
       view.alignment = vectors ? lanes : 1;
       known.views.push_back(view);
     }
-    known.index = index_dtype(count_, spans);
+    known.vectors.index = index_dtype(count_, spans);
     return known;
   }
 
@@ -271,7 +249,7 @@ class Planned {
     }
     const bool aligned = known.rank > 1 && known.rows && strides.back() == 1 &&
                          std::all_of(strides.begin(), strides.end() - 1,
-                                     [&](int64_t s) { return s % known.lanes == 0; });
+                                     [&](int64_t s) { return s % known.vectors.lanes == 0; });
     return aligned ? Access::vector : Access::strided;
   }
 
@@ -281,7 +259,6 @@ class Planned {
   Nest nest_;
   int64_t count_ = 0;
   int best_ = kVectorBytes;
-  size_t widest_ = 1;
 };
 
 struct Nothing : PreparedGroup {
@@ -314,13 +291,12 @@ std::unique_ptr<PreparedGroup> prepare_pointwise(Device& device, const Group& gr
   }
   for (int i = 0; i < group.inputs; i++) {
     const Step& step = steps[size_t(i)];
-    if (step.op != Op::leaf) continue;
     ElementwiseOperand read{Place::input(i), i, 0,
                             strides_over(group.domain, step.type.shape, group.layouts[size_t(i)]),
                             false};
     // An output of this type may take the input's buffer over.
     for (ElementwiseOperand& write : work.writes) {
-      if (steps[size_t(write.step)].type != step.type) continue;
+      if (step.op == Op::full || steps[size_t(write.step)].type != step.type) continue;
       if (!is_contiguous(step.type.shape, group.layouts[size_t(i)])) continue;
       read.aliased = write.aliased = true;
     }
@@ -329,16 +305,16 @@ std::unique_ptr<PreparedGroup> prepare_pointwise(Device& device, const Group& gr
   return prepare_elementwise(device, std::move(work));
 }
 
-std::unique_ptr<PreparedGroup> prepare_copy(Device& device, DType dtype, const Shape& domain,
-                                            Place x, int64_t from_first, Strides from, Place y,
-                                            int64_t to_first, Strides to) {
+std::unique_ptr<PreparedGroup> prepare_copy(Device& device, const CopySide& from,
+                                            const CopySide& to, DType dtype, const Shape& domain) {
   Elementwise work;
   work.name = "copy";
   work.domain = domain;
-  work.graph.steps = {{Op::leaf, {dtype, {}}, {}, {}, {}}, {Op::copy, {dtype, {}}, {0}, {}, {}}};
+  work.graph.steps = {{from.number ? Op::full : Op::leaf, {dtype, {}}, {}, {}, {}},
+                      {Op::copy, {dtype, {}}, {0}, {}, {}}};
   work.inputs = 1;
-  work.reads = {{x, 0, from_first, std::move(from), false}};
-  work.writes = {{y, 1, to_first, std::move(to), false}};
+  work.reads = {{from.place, 0, from.first, from.strides, false}};
+  work.writes = {{to.place, 1, to.first, to.strides, false}};
   return prepare_elementwise(device, std::move(work));
 }
 

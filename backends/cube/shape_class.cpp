@@ -46,8 +46,9 @@ Nest collapse(const Shape& domain, std::vector<Strides> strides, std::vector<int
   nest.strides.resize(strides.size());
   for (size_t axis = 0; axis < kinds.size(); axis++) {
     const int64_t extent = domain[int(axis)];
-    if (extent == 1) continue;
-    bool joins = !nest.kinds.empty() && nest.kinds.back() == kinds[axis];
+    const bool alone = kinds[axis] == kAlone;
+    if (extent == 1 && !alone) continue;
+    bool joins = !nest.kinds.empty() && nest.kinds.back() == kinds[axis] && !alone;
     for (size_t i = 0; joins && i < strides.size(); i++) {
       joins = nest.strides[i].back() == strides[i][axis] * extent;
     }
@@ -82,6 +83,7 @@ ViewClass view_class(DType dtype, const Strides& strides) {
 }
 
 std::string key_of(const ViewClass& view) {
+  if (view.number) return fmt::format("{}#", name_of(view.dtype));
   std::string key = fmt::format("{}:", name_of(view.dtype));
   for (const StrideClass stride : view.strides) key += "01fb"[size_t(stride)];
   if (view.alignment > 1) key += fmt::format("@{}", view.alignment);

@@ -28,7 +28,8 @@ struct Nest {
 };
 // The nest over `domain` without axes of size 1, neighbours joined where every operand walks both
 // with one stride.  Only axes of one kind are joined (of a reduction, kept and reduced ones);
-// without kinds all are of kind 0.
+// without kinds all are of kind 0.  Axes of kind kAlone stay and are not joined.
+inline constexpr int kAlone = 1 << 10;
 Nest collapse(const Shape& domain, std::vector<Strides> strides, std::vector<int> kinds = {});
 
 // What a kernel knows of a stride.  Those that are neither 0 nor 1 come as numbers, without a sign.
@@ -39,6 +40,7 @@ StrideClass class_of(int64_t stride);
 struct ViewClass {
   DType dtype = DType::f32;
   std::vector<StrideClass> strides;  // per axis of the nest
+  bool number = false;               // an input of op full: one number everywhere, no memory
   bool aliased = false;              // another operand may be the same memory
   int alignment = 1;  // what its first element, and every position of a vector, is a multiple of
   int divisor = 1;    // of the strides that come as numbers

@@ -19,7 +19,8 @@ void check_number(const Kernel& kernel, const Parameter& parameter, uint64_t arg
   if (!is_integer(dtype)) return;
   const Scalar number = scalar_of(dtype, load(dtype, &argument, 0));
   const int64_t value = number.as_int64();
-  if (value < 0 || value > parameter.most || value % parameter.divisor != 0) {
+  const bool inside = parameter.most == INT64_MAX || (value >= 0 && value <= parameter.most);
+  if (!inside || value % parameter.divisor != 0) {
     refuse(kernel, parameter,
            fmt::format("is {}; it should lie in [0, {}] and be a multiple of {}", value,
                        parameter.most, parameter.divisor));

@@ -87,7 +87,7 @@ struct Parameter {
   bool written = false;      // of a buffer: some thread stores into it
   bool aliased = false;      // of a buffer: another parameter may be the same memory
   int64_t divisor = 1;       // a number is a multiple of this, a buffer is aligned to so many bytes
-  int64_t most = INT32_MAX;  // a whole number lies in [0, most]
+  int64_t most = INT32_MAX;  // a whole number lies in [0, most]; INT64_MAX: it may be any
 };
 
 // How the threads of a block share out the elements of a tile [r, c]: thread = row thread * columns

@@ -1,5 +1,7 @@
 #include "kernel/number.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace fornax::kernel {
@@ -188,8 +190,10 @@ namespace {
 Value whole_power(Value a, Value b) {
   Builder& k = *a.builder;
   const ValueType type = a.type().tile() ? a.type() : b.type();
+  const auto lanes = std::max(a.type().lanes, b.type().lanes);
   const auto start = [&](Value x) {
-    return type.tile() ? k.spread(x, type.rows, type.columns) : x;
+    if (type.tile()) return k.spread(x, type.rows, type.columns);
+    return x.type().lanes == lanes ? x : k.pack(std::vector<Value>(lanes, x));
   };
   // One turn per bit, so that no turn depends on the numbers: tiles have many.
   Variable result(start(like(a, 1))), base(start(a)), rest(start(b));

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/ops/modes.h"
@@ -40,6 +41,7 @@ std::string short_name(Device device) {
 
 int main(int count, char** arguments) {
   using namespace fornax::conformance;
+  setenv("FORNAX_INTERPRETER", "1", 0);  // kernels of devices are tried without one, too
   ::testing::InitGoogleTest(&count, arguments);
   for (int i = 1; i < count; i++) {
     if (std::strcmp(arguments[i], "--speed") == 0) return print_speed(), 0;

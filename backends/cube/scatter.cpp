@@ -1,0 +1,286 @@
+// scatter: the base is copied, then values are put in along one axis.  Results repeat bit for bit:
+//
+//   lines     one thread per line along the axis goes through its values in order.  What floats are
+//             added and multiplied with, where order matters, and what atomics do not have
+//   marks     assign: each value marks its place with its number, where the greatest wins, and each
+//             place takes the value that is noted there
+//   atomics   whole numbers of 32 and 64 bits are added and compared in any order
+#include <algorithm>
+
+#include "backends/cube/elementwise.h"
+#include "backends/cube/frame.h"
+#include "backends/cube/indices.h"
+#include "backends/cube/kernels.h"
+#include "base/error.h"
+#include "graph/attributes.h"
+
+namespace fornax::cube {
+namespace {
+
+// Lines are enough work for any device where there are that many, or where they are short.
+constexpr int64_t kManyLines = 1 << 16, kShortLine = 16;
+
+Value combined(ScatterMode mode, Value old, Value value) {
+  switch (mode) {
+    case ScatterMode::assign:
+      return value;
+    case ScatterMode::add:
+      return old + value;
+    case ScatterMode::multiply:
+      return old * value;
+    case ScatterMode::minimum:
+      return kernel::minimum(old, value);
+    case ScatterMode::maximum:
+      return kernel::maximum(old, value);
+  }
+  fail(ErrorKind::internal, "scatter: mode {} is none", int(mode));
+}
+
+bool has_atomic(ScatterMode mode, DType dtype) {
+  return is_integer(dtype) && size_of(dtype) >= 4 && mode != ScatterMode::multiply;
+}
+kernel::Atomic atomic_of(ScatterMode mode) {
+  if (mode == ScatterMode::add) return kernel::Atomic::add;
+  return mode == ScatterMode::minimum ? kernel::Atomic::min : kernel::Atomic::max;
+}
+
+class Scatter {
+ public:
+  Scatter(Device& device, const Group& group)
+      : device_(device),
+        anchor_(anchor_of(group)),
+        axis_(ScatterSettings(anchor_.attributes).axis),
+        mode_(ScatterSettings(anchor_.attributes).mode),
+        domain_(values().type.shape) {}
+
+  std::unique_ptr<PreparedGroup> prepare() const {
+    const Shape& shape = anchor_.result.shape;
+    auto sequence = std::make_unique<Sequence>();
+    if (shape.element_count() == 0 && domain_.element_count() == 0) return sequence;
+    const int64_t length = domain_[axis_];
+    const int64_t lines = length == 0 ? 0 : domain_.element_count() / length;
+    const bool serial = lines >= kManyLines || length <= kShortLine;
+    if (!serial && mode_ == ScatterMode::assign) {
+      sequence->add(by_marks());
+      return sequence;
+    }
+    const CopySide from{base().place, 0, strides_over(shape, shape, base().layout), base().number};
+    const CopySide to{Place::output(0), 0, row_major_strides({shape.begin(), shape.end()}), false};
+    sequence->add(prepare_copy(device_, from, to, anchor_.result.dtype, shape));
+    if (domain_.element_count() > 0) {
+      const bool atomic = !serial && has_atomic(mode_, anchor_.result.dtype);
+      sequence->add(atomic ? by_atomics() : by_lines());
+    }
+    return sequence;
+  }
+
+ private:
+  const Input& base() const { return anchor_.inputs[0]; }
+  const Input& index() const { return anchor_.inputs[1]; }
+  const Input& values() const { return anchor_.inputs[2]; }
+
+  Complaint complaint() const {
+    return index_complaint(anchor_.op, index().type.dtype, axis_, anchor_.result);
+  }
+
+  // The strides of `shape`'s row-major elements over the values' domain, none along the axis, which
+  // `along` takes.
+  Strides result_strides(int64_t& along) const {
+    const Shape& shape = anchor_.result.shape;
+    Strides strides = row_major_strides({shape.begin(), shape.end()});
+    along = std::exchange(strides[size_t(axis_)], 0);
+    return strides;
+  }
+
+  static std::vector<int64_t> with(std::vector<int64_t> list, int64_t last) {
+    list.push_back(last);
+    return list;
+  }
+  int64_t size() const { return anchor_.result.shape[axis_]; }
+
+  std::unique_ptr<PreparedGroup> by_lines() const {
+    const int64_t length = domain_[axis_];
+    Shape lines = domain_;
+    lines.erase(axis_);
+    std::vector<Strides> strides = {strides_over(domain_, domain_, index().layout),
+                                    strides_over(domain_, domain_, values().layout)};
+    int64_t along = 0;
+    strides.push_back(result_strides(along));
+    std::vector<int64_t> steps;
+    for (Strides& own : strides) {
+      steps.push_back(own[size_t(axis_)]);
+      own.erase(own.begin() + axis_);
+    }
+    const Nest nest = collapse(lines, std::move(strides));
+    Frame frame;
+    const auto extents = with(nest.extents, length);
+    frame.read("index", index(), extents, with(nest.strides[0], steps[0]));
+    frame.read("value", values(), extents, with(nest.strides[1], steps[1]));
+    frame.write("y", Place::output(0), anchor_.result.dtype, with(nest.extents, size()),
+                with(nest.strides[2], along));
+    frame.number("size", DType::i64, size());
+    frame.number("length", DType::i64, length);
+    const auto body = [mode = mode_](Builder& k, const Framed& f, const At& at) {
+      const DType index = at.element.dtype();
+      const Value length = k.cast(f.numbers[1], index);
+      k.loop(k.constant(index, 0), length, k.constant(index, 1), [&](Value i) {
+        Position from = at.position, to = at.position;
+        from.push_back(i);
+        Value inside;
+        const Value place = checked_index(k, f.views[0].load(k, from), f.numbers[0], inside);
+        k.when(inside, [&] {
+          to.push_back(k.cast(place, index));
+          const Value value = f.views[1].load(k, from);
+          const View& y = f.views[2];
+          const Value old = mode == ScatterMode::assign ? Value() : y.load(k, to);
+          y.store(k, to, put(k, mode, old, value));
+        });
+      });
+    };
+    auto list = std::make_unique<LaunchList>(device_);
+    list->add(walk(device_, {.name = "scatter",
+                             .key = fmt::format("lines {}", int(mode_)),
+                             .frame = std::move(frame),
+                             .extents = nest.extents,
+                             .body = body,
+                             .complaint = complaint()}));
+    return list;
+  }
+
+  // Small dtypes are combined in the larger one and rounded each time, as elementwise ops are.
+  static Value put(Builder& k, ScatterMode mode, Value old, Value value) {
+    if (mode == ScatterMode::assign) return value;
+    const DType dtype = value.dtype(), computed = kernel::compute_dtype(dtype);
+    return k.cast(combined(mode, k.cast(old, computed), k.cast(value, computed)), dtype);
+  }
+
+  std::unique_ptr<PreparedGroup> by_atomics() const {
+    int64_t along = 0;
+    Strides result = result_strides(along);
+    const Nest nest =
+        collapse(domain_, {strides_over(domain_, domain_, index().layout),
+                           strides_over(domain_, domain_, values().layout), std::move(result)});
+    Frame frame;
+    frame.read("index", index(), nest.extents, nest.strides[0]);
+    frame.read("value", values(), nest.extents, nest.strides[1]);
+    frame.write("y", Place::output(0), anchor_.result.dtype, with(nest.extents, size()),
+                with(nest.strides[2], along));
+    frame.number("size", DType::i64, size());
+    const auto body = [mode = mode_](Builder& k, const Framed& f, const At& at) {
+      Value inside;
+      const Value raw = f.views[0].load(k, at.position);
+      const Value place = checked_index(k, raw, f.numbers[0], inside);
+      k.when(inside, [&] {
+        Position to = at.position;
+        to.push_back(k.cast(place, at.element.dtype()));
+        const View& y = f.views[2];
+        k.atomic(atomic_of(mode), y.memory, y.index(k, to), f.views[1].load(k, at.position));
+      });
+    };
+    auto list = std::make_unique<LaunchList>(device_);
+    list->add(walk(device_, {.name = "scatter",
+                             .key = fmt::format("atomics {}", int(mode_)),
+                             .frame = std::move(frame),
+                             .extents = nest.extents,
+                             .body = body,
+                             .complaint = complaint()}));
+    return list;
+  }
+
+  // Marks are numbers along the axis, counted from 1; 0 is none.
+  std::unique_ptr<PreparedGroup> by_marks() const {
+    const Shape& shape = anchor_.result.shape;
+    auto list = std::make_unique<LaunchList>(device_);
+    const Place marks = list->scratch(size_t(shape.element_count()) * sizeof(int32_t));
+    const std::vector<int64_t> flat = {shape.element_count()};
+    Frame clear;
+    clear.write("mark", marks, DType::i32, flat, {1});
+    list->add(walk(device_, {.name = "scatter",
+                             .key = "clear",
+                             .frame = std::move(clear),
+                             .extents = flat,
+                             .body = [](Builder& k, const Framed& f, const At& at) {
+                               f.views[0].store(k, at.position, k.constant(DType::i32, 0));
+                             }}));
+    list->add(mark(marks));
+    list->add(take(marks));
+    return list;
+  }
+
+  Launch mark(Place marks) const {
+    int64_t along = 0;
+    Strides result = result_strides(along);
+    std::vector<int> kinds(size_t(domain_.rank()), 0);
+    kinds[size_t(axis_)] = kAlone;
+    const Nest nest = collapse(
+        domain_, {strides_over(domain_, domain_, index().layout), std::move(result)}, kinds);
+    const int axis =
+        int(std::find(nest.kinds.begin(), nest.kinds.end(), kAlone) - nest.kinds.begin());
+    Frame frame;
+    frame.read("index", index(), nest.extents, nest.strides[0]);
+    frame.write("mark", marks, DType::i32, with(nest.extents, size()),
+                with(nest.strides[1], along));
+    frame.number("size", DType::i64, size());
+    const auto body = [axis](Builder& k, const Framed& f, const At& at) {
+      Value inside;
+      const Value raw = f.views[0].load(k, at.position);
+      const Value place = checked_index(k, raw, f.numbers[0], inside);
+      k.when(inside, [&] {
+        Position to = at.position;
+        to.push_back(k.cast(place, at.element.dtype()));
+        const View& y = f.views[1];
+        const Value number = k.cast(at.position[size_t(axis)], DType::i32) + 1;
+        k.atomic(kernel::Atomic::max, y.memory, y.index(k, to), number);
+      });
+    };
+    return walk(device_, {.name = "scatter",
+                          .key = fmt::format("mark {}", axis),
+                          .frame = std::move(frame),
+                          .extents = nest.extents,
+                          .body = body,
+                          .complaint = complaint()});
+  }
+
+  Launch take(Place marks) const {
+    const Shape& shape = anchor_.result.shape;
+    const Strides plain = row_major_strides({shape.begin(), shape.end()});
+    // Outside the axis, where the values lie is where the result lies.
+    Strides from = strides_over(domain_, domain_, values().layout);
+    const int64_t along = std::exchange(from[size_t(axis_)], 0);
+    const Nest nest =
+        collapse(shape, {strides_over(shape, shape, base().layout), std::move(from), plain});
+    Frame frame;
+    frame.read("base", base(), nest.extents, nest.strides[0]);
+    frame.read("value", values(), with(nest.extents, domain_[axis_]), with(nest.strides[1], along));
+    frame.read("mark", marks, DType::i32, nest.extents, nest.strides[2]);
+    frame.write("y", Place::output(0), anchor_.result.dtype, nest.extents, nest.strides[2]);
+    const auto body = [](Builder& k, const Framed& f, const At& at) {
+      const Value mark = f.views[2].load(k, at.position);
+      Position from = at.position;
+      from.push_back(k.cast(mark - 1, at.element.dtype()));
+      const Value taken = mark > 0;
+      const Value old =
+          f.views[0].load(k, at.position, !taken, k.constant(f.views[0].known.dtype, 0));
+      f.views[3].store(k, at.position, f.views[1].load(k, from, taken, old));
+    };
+    return walk(device_, {.name = "scatter",
+                          .key = "take",
+                          .frame = std::move(frame),
+                          .extents = nest.extents,
+                          .body = body});
+  }
+
+  Device& device_;
+  Anchor anchor_;
+  int axis_;
+  ScatterMode mode_;
+  Shape domain_;  // of the index and the values
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedGroup> prepare_scatter(Device& device, const Group& group) {
+  return Scatter(device, group).prepare();
+}
+
+}  // namespace fornax::cube
