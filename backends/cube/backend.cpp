@@ -38,6 +38,8 @@ std::unique_ptr<PreparedGroup> prepare_group(Device& device, const Group& group)
       return prepare_scan(device, group);
     case Op::matmul:
       return prepare_matmul(device, group);
+    case Op::argsort:
+      return prepare_argsort(device, group);
     default:
       fail(ErrorKind::internal, "cube: {} is not written yet", info(op).name);
   }

@@ -83,4 +83,21 @@ Source copied(Device& device, Sequence& sequence, const Source& source) {
   return copy;
 }
 
+Nest lines_along(const Source& source, int axis) {
+  Shape others;
+  std::vector<Strides> strides(2);
+  const Strides result = row_major_strides({source.shape.begin(), source.shape.end()});
+  for (int i = 0; i < source.shape.rank(); i++) {
+    if (i == axis) continue;
+    others.push_back(source.shape[i]);
+    strides[0].push_back(source.strides[size_t(i)]);
+    strides[1].push_back(result[size_t(i)]);
+  }
+  Nest nest = collapse(others, std::move(strides));
+  nest.extents.push_back(source.shape[axis]);
+  nest.strides[0].push_back(source.strides[size_t(axis)]);
+  nest.strides[1].push_back(result[size_t(axis)]);
+  return nest;
+}
+
 }  // namespace fornax::cube

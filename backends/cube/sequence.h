@@ -40,4 +40,8 @@ Source source_of(Device& device, Sequence& sequence, const Group& group, int ope
 // `source` with its elements in row-major order of its axes, in scratch memory.
 Source copied(Device& device, Sequence& sequence, const Source& source);
 
+// The lines along one axis: the nest of `source` and of a row-major result over all other axes,
+// with that axis behind them.
+Nest lines_along(const Source& source, int axis);
+
 }  // namespace fornax::cube
