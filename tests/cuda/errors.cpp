@@ -44,7 +44,8 @@ TEST(CudaErrors, TheRuntimeIsRegistered) {
       std::find_if(all.begin(), all.end(), [](runtime::Runtime* r) { return r->name() == "cuda"; });
   ASSERT_NE(found, all.end());
   std::string why;
-  EXPECT_EQ((*found)->devices(why).empty(), !why.empty());
+  const bool absent = (*found)->devices(why).empty();
+  EXPECT_EQ(absent, !why.empty());
 }
 
 TEST(CudaErrors, DevicesAreNamedByWhatTheyAre) {
