@@ -72,8 +72,9 @@ class Memory {
 
 struct InterpretedProgram : Program {
   kernel::Interpreted kernel;
-  explicit InterpretedProgram(Source from)
-      : Program{std::move(from), {}}, kernel(kernel::parse_kernel(source.text)) {}
+  explicit InterpretedProgram(Source from) : kernel(kernel::parse_kernel(from.text)) {
+    source = std::move(from);
+  }
 };
 
 struct Moment : Mark {
