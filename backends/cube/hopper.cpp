@@ -64,16 +64,6 @@ bool hopper_takes(const Device& device, const MatrixProduct& product) {
          (whole_rows(product.b) || whole_rows(transposed(product.b)));
 }
 
-bool begins_aligned(const MatrixProduct& product, std::span<const Argument> inputs,
-                    std::span<const Argument> outputs) {
-  const auto aligned = [&](Place place) {
-    if (place.kind == Place::Kind::scratch) return true;
-    const Argument& x = (place.kind == Place::Kind::input ? inputs : outputs)[size_t(place.number)];
-    return x.offset % kAligned == 0;
-  };
-  return aligned(product.a.place) && aligned(product.b.place) && aligned(product.c.place);
-}
-
 Launch hopper_launch(Device& device, const MatrixProduct& product) {
   const int processors = device.capabilities().processors;
   const HopperMatmul s = settings_for(product, processors);

@@ -18,11 +18,9 @@ struct MatrixProduct {
 };
 
 // Whether the device and the layouts allow it: rows that lie 16-byte aligned, and elements that lie
-// side by side along k in a, along k or n in b, along n in c.  Where an operand begins is checked
-// when it runs (begins_aligned).
+// side by side along k in a, along k or n in b, along n in c.  When it runs, all three must begin
+// 16-byte aligned.
 bool hopper_takes(const Device& device, const MatrixProduct& product);
-bool begins_aligned(const MatrixProduct& product, std::span<const Argument> inputs,
-                    std::span<const Argument> outputs);
 Launch hopper_launch(Device& device, const MatrixProduct& product);
 
 }  // namespace fornax::cube

@@ -5,6 +5,7 @@
 // those that are walked backwards, are copied first.
 #include <algorithm>
 
+#include "backends/cube/hopper.h"
 #include "backends/cube/kernels.h"
 #include "backends/cube/operand.h"
 #include "backends/cube/sequence.h"
@@ -15,7 +16,8 @@
 namespace fornax::cube {
 namespace {
 
-constexpr int kVector = 4;  // elements that are moved at once where everything is aligned
+constexpr int kVector = 4;        // elements that are moved at once where everything is aligned
+constexpr int kHopperVector = 8;  // what hopper.h wants operands to begin at
 
 // All that the kernel's text follows from.
 struct MatmulClass {
@@ -116,7 +118,7 @@ bool any_negative(const Strides& strides) {
   return std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s < 0; });
 }
 
-Matrix matrix_of(Device& device, Sequence& sequence, Source source) {
+Matrix matrix_of(Device& device, ScratchSequence& sequence, Source source) {
   const size_t rank = source.strides.size();
   const int64_t rows = source.shape[int(rank) - 2], columns = source.shape[int(rank) - 1];
   const auto consecutive = [&] {
@@ -155,6 +157,13 @@ Product product_of(Matrix a, Matrix b) {
   const Nest nest = collapse(domain, {leading(a.source.strides), leading(b.source.strides)});
   Product product{std::move(a),   std::move(b), left[rank - 2],  right[rank - 1],
                   left[rank - 1], nest.extents, nest.strides[0], nest.strides[1]};
+  // One matrix for the whole batch: its products are one product of more rows.
+  if (product.batch.size() == 1 && product.b_strides[0] == 0 && product.a.rows &&
+      product.a_strides[0] == product.m * product.a.pitch) {
+    product.m *= product.batch[0];
+    product.batch.clear();
+    product.a_strides.clear(), product.b_strides.clear();
+  }
   for (const int64_t extent : {product.m, product.n, product.k}) {
     if (extent <= INT32_MAX) continue;
     fail(ErrorKind::shape,
@@ -231,24 +240,52 @@ std::unique_ptr<PreparedGroup> prepare_product(Device& device, const Product& p,
   return list;
 }
 
+// The product for hopper.h, which takes no batches.
+MatrixProduct single_product(const Product& p, DType dtype) {
+  const auto operand = [](const Matrix& matrix) -> MatrixOperand {
+    const Shape& shape = matrix.source.shape;
+    return {matrix.source.place, shape[shape.rank() - 2], shape[shape.rank() - 1],
+            matrix.rows ? matrix.pitch : 1, matrix.rows ? 1 : matrix.pitch};
+  };
+  MatrixProduct product{dtype, operand(p.a), operand(p.b), {Place::output(0), p.m, p.n, p.n, 1}};
+  product.a.rows = p.m;
+  return product;
+}
+bool hopper_takes_it(const Device& device, const Product& p, DType dtype) {
+  return p.batch.empty() && hopper_takes(device, single_product(p, dtype));
+}
+
 }  // namespace
 
 std::unique_ptr<PreparedGroup> prepare_matmul(Device& device, const Group& group) {
   const Type& result = group.graph.steps[size_t(group.anchor)].type;
-  auto sequence = std::make_unique<Sequence>(device, group);
-  if (result.shape.element_count() == 0) return sequence;
-  const Product p =
-      product_of(matrix_of(device, *sequence, source_of(device, *sequence, group, 0)),
-                 matrix_of(device, *sequence, source_of(device, *sequence, group, 1)));
   const DType dtype = result.dtype;
+  auto sequence = std::make_unique<ScratchSequence>(device, group);
+  if (result.shape.element_count() == 0) return sequence;
+  Product p = product_of(matrix_of(device, *sequence, source_of(device, *sequence, group, 0)),
+                         matrix_of(device, *sequence, source_of(device, *sequence, group, 1)));
+  if (Product turned = p; !p.a.rows) {
+    // The matrix units want rows of a: a copy costs less than to do without them.
+    turned.a.rows = true, turned.a.pitch = p.k;
+    if (hopper_takes_it(device, turned, dtype)) {
+      p = turned;
+      p.a.source = copied(device, *sequence, p.a.source);
+    }
+  }
+  const bool hopper = hopper_takes_it(device, p, dtype);
   const MatmulClass best = class_of(p, dtype, device.capabilities(), kVector);
-  std::vector<VectorGroup::Operand> vectors;
-  if (best.a_vectors) vectors.push_back({p.a.source.place, dtype, 0});
-  if (best.b_vectors) vectors.push_back({p.b.source.place, dtype, 0});
-  if (best.c_vectors) vectors.push_back({Place::output(0), dtype, 0});
+  std::vector<VectorGroup::Operand> aligned;
+  if (hopper || best.a_vectors) aligned.push_back({p.a.source.place, dtype, 0});
+  if (hopper || best.b_vectors) aligned.push_back({p.b.source.place, dtype, 0});
+  if (hopper || best.c_vectors) aligned.push_back({Place::output(0), dtype, 0});
   sequence->add(std::make_unique<VectorGroup>(
-      kVector, std::move(vectors),
-      [&device, p, dtype](int lanes) { return prepare_product(device, p, dtype, lanes); }));
+      hopper ? kHopperVector : kVector, std::move(aligned),
+      [&device, p, dtype](int lanes) -> std::unique_ptr<PreparedGroup> {
+        if (lanes <= kVector) return prepare_product(device, p, dtype, lanes);
+        auto list = std::make_unique<LaunchList>(device);
+        list->add(hopper_launch(device, single_product(p, dtype)));
+        return list;
+      }));
   return sequence;
 }
 

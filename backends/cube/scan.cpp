@@ -159,29 +159,11 @@ class ScanKernel {
   Value length_;
 };
 
-// Lines over all axes but one, with that one behind them.
-Nest lines_along(const Source& x, int axis) {
-  Shape others;
-  std::vector<Strides> strides(2);
-  const Strides result = row_major_strides({x.shape.begin(), x.shape.end()});
-  for (int i = 0; i < x.shape.rank(); i++) {
-    if (i == axis) continue;
-    others.push_back(x.shape[i]);
-    strides[0].push_back(x.strides[size_t(i)]);
-    strides[1].push_back(result[size_t(i)]);
-  }
-  Nest nest = collapse(others, std::move(strides));
-  nest.extents.push_back(x.shape[axis]);
-  nest.strides[0].push_back(x.strides[size_t(axis)]);
-  nest.strides[1].push_back(result[size_t(axis)]);
-  return nest;
-}
-
 }  // namespace
 
 std::unique_ptr<PreparedGroup> prepare_scan(Device& device, const Group& group) {
   const Step& step = group.graph.steps[size_t(group.anchor)];
-  auto sequence = std::make_unique<Sequence>(device, group);
+  auto sequence = std::make_unique<ScratchSequence>(device, group);
   const int64_t elements = step.type.shape.element_count();
   if (elements == 0) return sequence;
   const Source x = source_of(device, *sequence, group, 0);

@@ -54,7 +54,7 @@ class Memory {
     return {use_.in_use, use_.in_use, use_.peak};
   }
   // The allocation that `pointer` lies in.
-  kernel::Extent around(const void* pointer) {
+  kernel::MemoryExtent around(const void* pointer) {
     const auto address = reinterpret_cast<Address>(pointer);
     std::lock_guard lock(mutex_);
     auto found = blocks_.upper_bound(address);
@@ -72,8 +72,9 @@ class Memory {
 
 struct InterpretedProgram : Program {
   kernel::Interpreted kernel;
-  explicit InterpretedProgram(Source from)
-      : Program{std::move(from), {}}, kernel(kernel::parse_kernel(source.text)) {}
+  explicit InterpretedProgram(Source from) : kernel(kernel::parse_kernel(from.text)) {
+    source = std::move(from);
+  }
 };
 
 struct Moment : Mark {

@@ -2,6 +2,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "runtime/registry.h"
 #include "tests/cuda/fixture.h"
 
 namespace fornax::cuda {
@@ -33,6 +36,16 @@ TEST(CudaErrors, AbsenceIsExplained) {
   reset();
   driver().init = 100;
   expect_part(absence(driver_path(), nvrtc_path()), "CUDA_ERROR_NO_DEVICE");
+}
+
+TEST(CudaErrors, TheRuntimeIsRegistered) {
+  const auto& all = runtime::runtimes();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [](runtime::Runtime* r) { return r->name() == "cuda"; });
+  ASSERT_NE(found, all.end());
+  std::string why;
+  const bool absent = (*found)->devices(why).empty();
+  EXPECT_EQ(absent, !why.empty());
 }
 
 TEST(CudaErrors, DevicesAreNamedByWhatTheyAre) {
