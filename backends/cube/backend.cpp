@@ -40,6 +40,12 @@ std::unique_ptr<PreparedGroup> prepare_group(Device& device, const Group& group)
       return prepare_matmul(device, group);
     case Op::argsort:
       return prepare_argsort(device, group);
+    case Op::convolve:
+    case Op::convolve_input:
+    case Op::convolve_weight:
+      return prepare_convolve(device, group);
+    case Op::pool_argmax:
+      return prepare_pool_argmax(device, group);
     default:
       fail(ErrorKind::internal, "cube: {} is not written yet", info(op).name);
   }

@@ -29,5 +29,7 @@ std::unique_ptr<PreparedGroup> prepare_rows(Device& device, const Group& group);
 std::unique_ptr<PreparedGroup> prepare_matmul(Device& device, const Group& group);
 std::unique_ptr<PreparedGroup> prepare_scan(Device& device, const Group& group);
 std::unique_ptr<PreparedGroup> prepare_argsort(Device& device, const Group& group);
+std::unique_ptr<PreparedGroup> prepare_convolve(Device& device, const Group& group);
+std::unique_ptr<PreparedGroup> prepare_pool_argmax(Device& device, const Group& group);
 
 }  // namespace fornax::cube

@@ -118,7 +118,7 @@ bool any_negative(const Strides& strides) {
   return std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s < 0; });
 }
 
-Matrix matrix_of(Device& device, Sequence& sequence, Source source) {
+Matrix matrix_of(Device& device, ScratchSequence& sequence, Source source) {
   const size_t rank = source.strides.size();
   const int64_t rows = source.shape[int(rank) - 2], columns = source.shape[int(rank) - 1];
   const auto consecutive = [&] {
@@ -260,7 +260,7 @@ bool hopper_takes_it(const Device& device, const Product& p, DType dtype) {
 std::unique_ptr<PreparedGroup> prepare_matmul(Device& device, const Group& group) {
   const Type& result = group.graph.steps[size_t(group.anchor)].type;
   const DType dtype = result.dtype;
-  auto sequence = std::make_unique<Sequence>(device, group);
+  auto sequence = std::make_unique<ScratchSequence>(device, group);
   if (result.shape.element_count() == 0) return sequence;
   Product p = product_of(matrix_of(device, *sequence, source_of(device, *sequence, group, 0)),
                          matrix_of(device, *sequence, source_of(device, *sequence, group, 1)));

@@ -1,5 +1,6 @@
 #include "backends/cube/operand.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 
@@ -100,7 +101,7 @@ Extent declare_extent(Builder& k, const std::string& name, DType index) {
 void pass_extent(Arguments& arguments, int64_t extent, DType index) {
   arguments.number(index, extent);
   if (index == DType::i64) return;
-  const auto divisor = uint64_t(extent);
+  const auto divisor = uint64_t(std::max<int64_t>(extent, 1));  // nothing is divided by 0
   const int shift = int(std::bit_width(divisor - 1));
   const uint64_t rest = (uint64_t(1) << shift) - divisor;
   arguments.number(DType::u32, int64_t((rest << 32) / divisor + 1));

@@ -163,7 +163,7 @@ class ScanKernel {
 
 std::unique_ptr<PreparedGroup> prepare_scan(Device& device, const Group& group) {
   const Step& step = group.graph.steps[size_t(group.anchor)];
-  auto sequence = std::make_unique<Sequence>(device, group);
+  auto sequence = std::make_unique<ScratchSequence>(device, group);
   const int64_t elements = step.type.shape.element_count();
   if (elements == 0) return sequence;
   const Source x = source_of(device, *sequence, group, 0);

@@ -8,18 +8,19 @@
 
 namespace fornax::cube {
 
-void Sequence::add(Launch launch) {
+void ScratchSequence::add(Launch launch) {
   auto list = std::make_unique<LaunchList>(device_);
   list->add(std::move(launch));
-  parts_.push_back(std::move(list));
+  add(std::move(list));
 }
 
-Place Sequence::scratch(int64_t bytes) {
+Place ScratchSequence::scratch(int64_t bytes) {
   scratch_.push_back(size_t(bytes));
   return Place::input(inputs_ + int(scratch_.size()) - 1);
 }
 
-void Sequence::run(std::span<const Argument> inputs, std::span<const Argument> outputs) const {
+void ScratchSequence::run(std::span<const Argument> inputs,
+                          std::span<const Argument> outputs) const {
   // Given back at once: whoever gets it next comes after these launches.
   struct Scratch {
     Device& device;
@@ -38,29 +39,10 @@ void Sequence::run(std::span<const Argument> inputs, std::span<const Argument> o
     buffer.bytes = bytes;
     all.push_back({&buffer, 0, {}});
   }
-  for (const auto& part : parts_) part->run(all, outputs);
+  Sequence::run(all, outputs);
 }
 
-namespace {
-
-// Puts input `input`, a number, into one element.
-Launch number_into(Device& device, int input, DType dtype, Place place) {
-  Arguments arguments;
-  arguments.buffer(place, dtype, 0, 1);
-  arguments.scalar(input, dtype);
-  const auto build = [dtype] {
-    Builder k("number", {.threads = 1});
-    const Value y = k.output("y", dtype);
-    k.store(y, 0, declare_scalar(k, "x", dtype));
-    return k.finish();
-  };
-  return Launch(device, {fmt::format("number {}", name_of(dtype)), build}, {1, 1, 1},
-                std::move(arguments));
-}
-
-}  // namespace
-
-Source source_of(Device& device, Sequence& sequence, const Group& group, int operand) {
+Source source_of(Device& device, ScratchSequence& sequence, const Group& group, int operand) {
   const int input = group.graph.steps[size_t(group.anchor)].inputs[size_t(operand)];
   const Step& step = group.graph.steps[size_t(input)];
   Source source{Place::input(input), step.type.dtype, step.type.shape, {}};
@@ -70,16 +52,17 @@ Source source_of(Device& device, Sequence& sequence, const Group& group, int ope
   }
   source.strides.assign(size_t(source.shape.rank()), 0);
   source.place = sequence.scratch(int64_t(size_of(source.dtype)));
-  sequence.add(number_into(device, input, source.dtype, source.place));
+  sequence.add(prepare_copy(device, {Place::input(input), 0, {}, true},
+                            {source.place, 0, {}, false}, source.dtype, {}));
   return source;
 }
 
-Source copied(Device& device, Sequence& sequence, const Source& source) {
+Source copied(Device& device, ScratchSequence& sequence, const Source& source) {
   Source copy = source;
   copy.strides = row_major_strides({source.shape.begin(), source.shape.end()});
   copy.place = sequence.scratch(source.shape.element_count() * int64_t(size_of(source.dtype)));
-  sequence.add(prepare_copy(device, source.dtype, source.shape, source.place, 0, source.strides,
-                            copy.place, 0, copy.strides));
+  sequence.add(prepare_copy(device, {source.place, 0, source.strides, false},
+                            {copy.place, 0, copy.strides, false}, source.dtype, source.shape));
   return copy;
 }
 

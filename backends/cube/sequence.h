@@ -1,5 +1,5 @@
-// Groups that run one after another, with memory of their own between them: how an op is made of
-// simpler ones.
+// How an op is made of simpler ones: groups that run one after another, with memory of their own
+// between them.
 //
 // Objects do not change once prepared; running them is safe from several threads at once.
 #pragma once
@@ -11,10 +11,10 @@
 
 namespace fornax::cube {
 
-class Sequence : public PreparedGroup {
+class ScratchSequence : public Sequence {
  public:
-  Sequence(Device& device, const Group& group) : device_(device), inputs_(group.inputs) {}
-  void add(std::unique_ptr<PreparedGroup> part) { parts_.push_back(std::move(part)); }
+  ScratchSequence(Device& device, const Group& group) : device_(device), inputs_(group.inputs) {}
+  using Sequence::add;
   void add(Launch launch);
   // Memory of `bytes` bytes that lives while the group runs, not initialised.  It is passed on as
   // one more input.
@@ -24,7 +24,6 @@ class Sequence : public PreparedGroup {
  private:
   Device& device_;
   const int inputs_;
-  std::vector<std::unique_ptr<PreparedGroup>> parts_;
   std::vector<size_t> scratch_;
 };
 
@@ -36,9 +35,9 @@ struct Source {
   Strides strides;
 };
 // Operand number `operand` of the group's anchor.  A number is put into memory first, once.
-Source source_of(Device& device, Sequence& sequence, const Group& group, int operand);
+Source source_of(Device& device, ScratchSequence& sequence, const Group& group, int operand);
 // `source` with its elements in row-major order of its axes, in scratch memory.
-Source copied(Device& device, Sequence& sequence, const Source& source);
+Source copied(Device& device, ScratchSequence& sequence, const Source& source);
 
 // The lines along one axis: the nest of `source` and of a row-major result over all other axes,
 // with that axis behind them.

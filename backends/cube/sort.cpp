@@ -263,7 +263,7 @@ Launch launch_merge(Device& device, const SortClass& known, const Lines& lines, 
 
 std::unique_ptr<PreparedGroup> prepare_argsort(Device& device, const Group& group) {
   const Step& step = group.graph.steps[size_t(group.anchor)];
-  auto sequence = std::make_unique<Sequence>(device, group);
+  auto sequence = std::make_unique<ScratchSequence>(device, group);
   if (step.type.shape.element_count() == 0) return sequence;
   const SortSettings settings(step.attributes);
   const Source x = source_of(device, *sequence, group, 0);
