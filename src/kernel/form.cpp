@@ -19,7 +19,6 @@ Form form_of(Code code) {
     case Code::constant:
     case Code::block:
     case Code::blocks:
-    case Code::shared:
     case Code::atomic:
     case Code::iota:
     case Code::extract:
@@ -37,6 +36,7 @@ Form form_of(Code code) {
       return {-1, 1, 1};
     case Code::mma:
       return {1, 0, 5};
+    case Code::shared:
     case Code::mma_boxes:
       return {1, 0, 2};
     case Code::store:
