@@ -37,8 +37,9 @@ Form form_of(Code code) {
     case Code::mma:
       return {1, 0, 5};
     case Code::shared:
-    case Code::mma_boxes:
       return {1, 0, 2};
+    case Code::mma_boxes:
+      return {1, 0, 3};
     case Code::store:
     case Code::barrier:
     case Code::warp_barrier:
@@ -62,7 +63,7 @@ Form form_of(Code code) {
     case Code::copy_wait:
       return {0, 0, 2};
     case Code::wgmma:
-      return {-1, 0, 2};
+      return {-1, 0, 3};
     case Code::wgmma_wait:
       return {-1, 0, 1};
     case Code::assert_:
