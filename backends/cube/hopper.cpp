@@ -32,7 +32,8 @@ HopperMatmul settings_for(const MatrixProduct& product, int processors) {
   constexpr int kTiles[][2] = {{128, 256}, {128, 128}, {64, 128}, {64, 64}};
   HopperMatmul best;
   best.dtype = product.dtype;
-  best.b_transposed = product.b.row_stride == 1 && product.b.column_stride != 1;
+  best.a_transposed = !whole_rows(product.a);
+  best.b_transposed = !whole_rows(product.b);
   for (const auto& [rows, columns] : kTiles) {
     best.rows = rows, best.columns = columns;
     const int64_t tiles = ceiling(product.c.rows, rows) * ceiling(product.c.columns, columns);
@@ -60,15 +61,19 @@ bool hopper_takes(const Device& device, const MatrixProduct& product) {
   const bool small = product.dtype == DType::bf16 || product.dtype == DType::f16;
   if (device.capabilities().compute != 90 || !small) return false;
   if (product.c.rows == 0 || product.c.columns == 0 || product.a.columns == 0) return false;
-  return whole_rows(product.a) && whole_rows(product.c) &&
-         (whole_rows(product.b) || whole_rows(transposed(product.b)));
+  const auto lies_well = [](const MatrixOperand& x) {
+    return whole_rows(x) || whole_rows(transposed(x));
+  };
+  return lies_well(product.a) && lies_well(product.b) && whole_rows(product.c);
 }
 
 Launch hopper_launch(Device& device, const MatrixProduct& product) {
   const int processors = device.capabilities().processors;
   const HopperMatmul s = settings_for(product, processors);
   Arguments arguments;
-  arguments.map(product.a.place, s.dtype, map_of(product.a, s.rows));
+  arguments.map(
+      product.a.place, s.dtype,
+      s.a_transposed ? map_of(transposed(product.a), kHopperDepth) : map_of(product.a, s.rows));
   arguments.map(
       product.b.place, s.dtype,
       s.b_transposed ? map_of(transposed(product.b), s.columns) : map_of(product.b, kHopperDepth));
@@ -79,8 +84,8 @@ Launch hopper_launch(Device& device, const MatrixProduct& product) {
   const int64_t tiles = ceiling(product.c.rows, s.rows) * ceiling(product.c.columns, s.columns);
   const runtime::Grid grid{uint32_t(std::min<int64_t>(tiles, processors)), 1, 1};
   KernelRecipe recipe{
-      fmt::format("hopper {} {}x{}x{} {}", name_of(s.dtype), s.rows, s.columns, s.stages,
-                  s.b_transposed ? "nt" : "nn"),
+      fmt::format("hopper {} {}x{}x{} {}{}", name_of(s.dtype), s.rows, s.columns, s.stages,
+                  s.a_transposed ? "t" : "n", s.b_transposed ? "t" : "n"),
       [s] {
         return kernel::lower(kernel::hopper_matmul(
             s, [](kernel::Value tile, kernel::Value, kernel::Value) { return tile; }));

@@ -18,7 +18,7 @@ struct MatrixProduct {
 };
 
 // Whether the device and the layouts allow it: rows that lie 16-byte aligned, and elements that lie
-// side by side along k in a, along k or n in b, along n in c.  When it runs, all three must begin
+// side by side along either axis of a and b, along n in c.  When it runs, all three must begin
 // 16-byte aligned.
 bool hopper_takes(const Device& device, const MatrixProduct& product);
 Launch hopper_launch(Device& device, const MatrixProduct& product);

@@ -72,7 +72,8 @@ void Writer::wgmma(const Instruction& instruction) {
   const std::vector<std::string> boxes = pointers(instruction, kFirst);
   const std::string_view dtype = name_of(kernel_.type(instruction.operands[0]).dtype);
   const int64_t columns = instruction.attributes[0];
-  const bool transposed = instruction.attributes[1] != 0;
+  const bool b_transposed = instruction.attributes[1] != 0;
+  const bool a_transposed = instruction.attributes[2] != 0;
   std::string list, operands;
   for (size_t i = 0; i < names.size(); i++) {
     list += fmt::format("{}%{}", i ? ", " : "", i);
@@ -81,11 +82,12 @@ void Writer::wgmma(const Instruction& instruction) {
   line(
       "asm volatile(\"wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{1}.{1} {{{2}}}, %{3}, %{4}, 1, "
       "1, "
-      "1, 0, {5};\"",
-      columns, dtype, list, names.size(), names.size() + 1, transposed ? 0 : 1);
+      "1, {5}, {6};\"",
+      columns, dtype, list, names.size(), names.size() + 1, a_transposed ? 1 : 0,
+      b_transposed ? 0 : 1);
   line("    : {}", operands);
-  line("    : \"l\"(box_rows({})), \"l\"({}({})));", boxes[0],
-       transposed ? "box_rows" : "box_columns", boxes[1]);
+  line("    : \"l\"({}({})), \"l\"({}({})));", a_transposed ? "box_columns" : "box_rows", boxes[0],
+       b_transposed ? "box_rows" : "box_columns", boxes[1]);
 }
 
 void Writer::wgmma_wait(const Instruction& instruction) {

@@ -355,12 +355,12 @@ void Builder::fetch(Value map, Value memory, Value index, std::initializer_list<
   emit(std::move(made), {});
 }
 Value Builder::mma_boxes(Value accumulator, Value a, Value a_index, Value b, Value b_index, int k,
-                         bool b_transposed) {
+                         bool a_transposed, bool b_transposed) {
   Instruction made;
   made.code = Code::mma_boxes;
   made.operands = {accumulator.id, a.id, as(DType::i32, a_index).id, b.id,
                    as(DType::i32, b_index).id};
-  made.attributes = {k, b_transposed};
+  made.attributes = {k, b_transposed, a_transposed};
   return emit(std::move(made), {accumulator.type()})[0];
 }
 void Builder::deposit(Value map, Value memory, Value tile,

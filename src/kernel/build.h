@@ -127,7 +127,7 @@ class Builder {
   void fetch(Value map, Value memory, Value index, std::initializer_list<Value> coordinates,
              int64_t bytes);
   Value mma_boxes(Value accumulator, Value a, Value a_index, Value b, Value b_index, int k,
-                  bool b_transposed);
+                  bool a_transposed, bool b_transposed);
   void deposit(Value map, Value memory, Value tile, std::initializer_list<Value> coordinates);
 
   // Threads.

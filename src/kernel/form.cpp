@@ -19,7 +19,6 @@ Form form_of(Code code) {
     case Code::constant:
     case Code::block:
     case Code::blocks:
-    case Code::shared:
     case Code::atomic:
     case Code::iota:
     case Code::extract:
@@ -37,8 +36,10 @@ Form form_of(Code code) {
       return {-1, 1, 1};
     case Code::mma:
       return {1, 0, 5};
-    case Code::mma_boxes:
+    case Code::shared:
       return {1, 0, 2};
+    case Code::mma_boxes:
+      return {1, 0, 3};
     case Code::store:
     case Code::barrier:
     case Code::warp_barrier:
@@ -62,7 +63,7 @@ Form form_of(Code code) {
     case Code::copy_wait:
       return {0, 0, 2};
     case Code::wgmma:
-      return {-1, 0, 2};
+      return {-1, 0, 3};
     case Code::wgmma_wait:
       return {-1, 0, 1};
     case Code::assert_:

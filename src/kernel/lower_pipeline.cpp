@@ -148,7 +148,7 @@ void Lowering::consume(const Instruction& x) {
 
 void Lowering::mma_boxes(const Instruction& x) {
   const ValueType& type = from_.type(x.results[0]);
-  const bool transposed = x.attributes[1] != 0;
+  const bool b_transposed = x.attributes[1] != 0, a_transposed = x.attributes[2] != 0;
   const Value group = to_.thread() >> 7;
   const Value a = scalar(x.operands[1]), b = scalar(x.operands[3]);
   const Value a_index = scalar(x.operands[2]) + group * kBox;
@@ -167,10 +167,10 @@ void Lowering::mma_boxes(const Instruction& x) {
   for (int64_t k = 0; k < x.attributes[0] / 16; k++) {
     Instruction made;
     made.code = Code::wgmma;
-    made.attributes = {type.columns, transposed};
+    made.attributes = {type.columns, b_transposed, a_transposed};
     // 16 of k: 32 bytes along a row, or 16 rows of 128 bytes.
-    const int b_step = transposed ? 16 : 16 * kRow;
-    made.operands = {a.id, (a_index + k * 16).id, b.id, (b_index + k * b_step).id};
+    const int a_step = a_transposed ? 16 * kRow : 16, b_step = b_transposed ? 16 : 16 * kRow;
+    made.operands = {a.id, (a_index + k * a_step).id, b.id, (b_index + k * b_step).id};
     std::vector<ValueType> types(given.size(), ValueType{DType::f32});
     for (int e = 0; e < int(given.size()); e++) made.operands.push_back(given[place(e)].id);
     const std::vector<Value> next = to_.emit(std::move(made), std::move(types));

@@ -51,6 +51,7 @@ class Rules {
   std::string elementwise() const;
   std::string takes(DType dtype) const;
   std::string constant() const;
+  std::string shared() const;
   std::string memory(size_t operand) const;
   std::string access() const;
   std::string atomic(DType dtype) const;
@@ -169,6 +170,14 @@ std::string Rules::constant() const {
   round_to(result().dtype, {&word, 1});
   if (int64_t(word.bits) == attribute(0)) return "";
   return fmt::format("{:#x} is no number of {}", uint64_t(attribute(0)), name_of(result().dtype));
+}
+
+std::string Rules::shared() const {
+  if (std::string problem = attribute_in(0, 1, kMostShared); !problem.empty()) return problem;
+  if (attribute(1) < 16 || attribute(1) > 1024 || (attribute(1) & (attribute(1) - 1))) {
+    return fmt::format("{} bytes are no alignment: a power of two from 16 to 1024", attribute(1));
+  }
+  return gives({result().dtype, Memory::shared});
 }
 
 // That the operand is memory and the next one an index.
@@ -401,8 +410,7 @@ std::string Rules::problem() const {
     case Code::thread:
       return gives({DType::i32});
     case Code::shared:
-      if (attribute(0) < 1 || attribute(0) > kMostShared) return attribute_in(0, 1, kMostShared);
-      return gives({result().dtype, Memory::shared});
+      return shared();
     case Code::load:
     case Code::store:
     case Code::atomic:

@@ -131,7 +131,8 @@ class Runtime {
   // Error(value, internal): the compiler's log.  May be called long before the first launch, on any
   // thread, and does not wait for the device.
   virtual std::shared_ptr<Program> compile(int device, const Recipe& recipe) = 0;
-  // One word per parameter: the value in the low bytes, or the address of a host TensorMap.
+  // One word per parameter: the value in the low bytes, or the address of a host TensorMap.  Where
+  // the grid is empty nothing happens.
   virtual void launch(int device, const Program& program, Grid grid,
                       std::span<const uint64_t> arguments) = 0;
   virtual TensorMap tensor_map(int device, const TensorMapRequest& request) = 0;
@@ -141,8 +142,9 @@ class Runtime {
   // Waits for both.
   virtual double milliseconds(const Mark& from, const Mark& to) = 0;
 
-  // Between the two, launches of this thread are recorded and do not run.  Nothing may wait
-  // meanwhile.  nullptr where the runtime cannot record: the launches ran.
+  // Between the two, this thread's launches on the device are recorded and do not run; writes and
+  // copies run at once, and Error(internal) is what waits meanwhile.  The memory that they use must
+  // be there whenever they run.  nullptr where the runtime cannot record: the launches ran.
   virtual void begin_recording(int device) = 0;
   virtual std::unique_ptr<Recording> end_recording(int device) = 0;
   virtual void run(int device, const Recording& recording) = 0;

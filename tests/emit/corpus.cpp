@@ -88,7 +88,8 @@ Case arithmetic(DType dtype, bool close) {
                                          : k.arithmetic(code, {x, second, w});
     k.store(result.dtype() == dtype ? y : truth, i + row++ * kCount, result);
   }
-  Case made{k.finish()};
+  Case made;
+  made.kernel = k.finish();
   made.arguments = {filled(dtype, kCount, 0), filled(dtype, kCount, 3), filled(dtype, kCount, 7),
                     buffer(dtype, row * kCount), buffer(DType::bool_, row * kCount)};
   made.ulps = close ? 4 : 0;
@@ -131,7 +132,8 @@ Case vectors(DType dtype) {
     for (int i = lanes; i-- > 0;) turned.push_back(k.extract(value, i));
     k.store(y, index, k.pack(turned), index < n);
   }
-  Case made{k.finish()};
+  Case made;
+  made.kernel = k.finish();
   made.arguments = {filled(dtype, 32 * 31, 1), buffer(dtype, 32 * 31), number(32 * 31 - 40)};
   return made;
 }
@@ -147,7 +149,8 @@ Case vector_arithmetic() {
   const Value c = select(b < a, b, k.shuffle_xor(a, 5));
   k.store(y, t * 4, c);
   k.store(z, t * 4, k.cast(c, DType::f16));
-  Case made{k.finish()};
+  Case made;
+  made.kernel = k.finish();
   made.arguments = {filled(DType::f32, 128, 2), buffer(DType::f32, 128), buffer(DType::f16, 128)};
   return made;
 }
@@ -165,7 +168,8 @@ Case masks(bool checked) {
   ValueType four{DType::f32};
   four.lanes = 4;
   k.store(y, t * 4 + 32, k.emit(made_load, {four})[0], t < n);
-  Case made{k.finish()};
+  Case made;
+  made.kernel = k.finish();
   made.arguments = {filled(DType::f32, 64, 2), buffer(DType::f32, 160), number(64)};
   made.checked = checked;
   return made;
@@ -194,7 +198,8 @@ Case control() {
   k.store(y, t * 4 + 1, b);
   k.store(y, t * 4 + 2, sum);
   k.store(y, t * 4 + 3, steps);
-  Case made{k.finish()};
+  Case made;
+  made.kernel = k.finish();
   made.arguments = {buffer(DType::i32, 128)};
   return made;
 }
@@ -218,7 +223,8 @@ Case exchange() {
   k.store(y, base + t, k.cast(far, DType::f32) + k.shuffle(value, (t * 7) % 32));
   k.warp_barrier();
   k.store(votes, base + t, k.ballot(value < 0.25f));
-  Case made{k.finish()};
+  Case made;
+  made.kernel = k.finish();
   made.blocks = 2;
   made.arguments = {filled(DType::f32, 128, 11), buffer(DType::f32, 128), buffer(DType::u32, 128)};
   // Sums of infinities say nothing.
@@ -235,7 +241,8 @@ Case lanes(DType dtype) {
   const Value value = k.load(x, t);
   k.store(y, t, k.shuffle(value, 31 - t));
   k.store(y, t + 32, k.shuffle_xor(value, 3));
-  Case made{k.finish()};
+  Case made;
+  made.kernel = k.finish();
   made.arguments = {filled(dtype, 32, 1), buffer(dtype, 64)};
   return made;
 }
@@ -256,7 +263,8 @@ Case atomics(DType dtype) {
   k.store(y, t + 100, k.compare_exchange(y, t + 20, value, 3));
   k.barrier();
   k.when(t < 4, [&] { k.store(y, t + 16, k.load(local, t)); });
-  Case made{k.finish()};
+  Case made;
+  made.kernel = k.finish();
   made.arguments = {buffer(dtype, 64), buffer(dtype, 164)};
   for (int i = 0; i < 64; i++) {
     const double whole = (i * 37) % 101 - (is_signed(dtype) ? 50 : 0);
@@ -269,7 +277,8 @@ Case small_atomics(DType dtype) {
   Builder k("atomic add " + std::string(name_of(dtype)), {.threads = 32});
   const Value y = k.output("y", dtype), t = k.thread();
   k.atomic(Atomic::add, y, t % 3, k.constant(dtype, 1));
-  Case made{k.finish()};
+  Case made;
+  made.kernel = k.finish();
   made.arguments = {buffer(dtype, 4)};
   return made;
 }
@@ -289,7 +298,8 @@ Case outside(int what) {
     if (what == 4) k.atomic(Atomic::add, y, t * 1000, 2.0f);
     if (what == 5) k.require(t < 9, "thread {} is too far", t);
   });
-  Case made{k.finish()};
+  Case made;
+  made.kernel = k.finish();
   made.arguments = {filled(DType::f32, 32, 0), buffer(DType::f32, 32)};
   made.checked = true;
   return made;
@@ -320,7 +330,8 @@ Case aids() {
   const Value value = k.raw("{0} = {1} * 2.0f;", {DType::f32}, {k.cast(t, DType::f32)});
   k.require(value < 100.0f, "value {}", t);
   k.store(y, t, value);
-  Case made{k.finish()};
+  Case made;
+  made.kernel = k.finish();
   made.arguments = {buffer(DType::f32, 32)};
   made.runs = false;
   return made;
@@ -343,7 +354,8 @@ Case quick() {
     if (boolean) continue;
     k.store(y, t + row++ * 32, k.emit(made, {{DType::f32}})[0]);
   }
-  Case made{k.finish()};
+  Case made;
+  made.kernel = k.finish();
   made.arguments = {filled(DType::f32, 4096, 0), buffer(DType::f32, 4096)};
   made.runs = false;
   return made;

@@ -34,7 +34,7 @@ void compile_all(const char* target, int compute) {
       ADD_FAILURE() << error.what() << "\n" << source.text;
     }
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    RecordProperty(source.label, std::to_string(time.count()));
+    ::testing::Test::RecordProperty(source.label, std::to_string(time.count()));
   }
 }
 

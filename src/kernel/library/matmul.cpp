@@ -104,17 +104,22 @@ Kernel hopper_matmul(const HopperMatmul& s, Epilogue epilogue) {
         tiles_of(depth, kDepth), s.stages,
         [&](Value i, Value stage) {
           const Value step = i * kDepth;
-          k.fetch(a, as, stage * a_box, {step, row}, a_box * 2);
+          const int box = 64 * kDepth;
+          for (int chunk = 0; chunk < s.rows && s.a_transposed; chunk += 64) {
+            k.fetch(a, as, stage * a_box + chunk * kDepth, {row + chunk, step}, box * 2);
+          }
+          if (!s.a_transposed) k.fetch(a, as, stage * a_box, {step, row}, a_box * 2);
           if (s.b_transposed) {
             k.fetch(b, bs, stage * b_box, {step, column}, b_box * 2);
             return;
           }
           for (int chunk = 0; chunk < s.columns; chunk += 64) {
-            k.fetch(b, bs, stage * b_box + chunk * kDepth, {column + chunk, step}, 64 * kDepth * 2);
+            k.fetch(b, bs, stage * b_box + chunk * kDepth, {column + chunk, step}, box * 2);
           }
         },
         [&](Value, Value stage) {
-          sums = k.mma_boxes(sums, as, stage * a_box, bs, stage * b_box, kDepth, s.b_transposed);
+          sums = k.mma_boxes(sums, as, stage * a_box, bs, stage * b_box, kDepth, s.a_transposed,
+                             s.b_transposed);
         });
     const Value rows = k.iota(0, s.rows) + row, columns = k.iota(1, s.columns) + column;
     k.deposit(c, staging, epilogue(sums, rows, columns), {column, row});

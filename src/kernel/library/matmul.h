@@ -37,14 +37,16 @@ void portable_matmul(Builder& builder, const PortableTiles& tiles, DType sums, c
 
 struct HopperMatmul {
   DType dtype = DType::bf16;  // of a, b and c; sums are f32
+  bool a_transposed = false;  // a lies as [k, m]
   bool b_transposed = false;  // b lies as [n, k]
   int rows = 128, columns = 256, stages = 4;
   int group = 8;  // how many tiles of rows are walked together, for the cache
 };
 inline constexpr int kHopperDepth = 64;
-// Arguments: maps of a [m, k] in boxes of rows x 64, of b in boxes of columns x 64 where it is
-// transposed and 64 x 64 where not, of c [m, n] in boxes of 64 x 64; i32 m, n, k.  A grid of any
-// number of blocks; as many as there are processors, or tiles if those are fewer.
+// Arguments: maps of a in boxes of rows x 64, or 64 x 64 where it is transposed, of b in boxes of
+// columns x 64 where it is transposed and 64 x 64 where not, of c [m, n] in boxes of 64 x 64; i32
+// m, n, k.  A grid of any number of blocks; as many as there are processors, or tiles if those are
+// fewer.
 Kernel hopper_matmul(const HopperMatmul& settings, Epilogue epilogue);
 
 }  // namespace fornax::kernel
