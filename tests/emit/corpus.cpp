@@ -273,16 +273,6 @@ Case atomics(DType dtype) {
   return made;
 }
 
-Case small_atomics(DType dtype) {
-  Builder k("atomic add " + std::string(name_of(dtype)), {.threads = 32});
-  const Value y = k.output("y", dtype), t = k.thread();
-  k.atomic(Atomic::add, y, t % 3, k.constant(dtype, 1));
-  Case made;
-  made.kernel = k.finish();
-  made.arguments = {buffer(dtype, 4)};
-  return made;
-}
-
 // Accesses beyond the end: of a buffer, of a vector's last lane, before the start, of shared
 // memory.
 Case outside(int what) {
@@ -376,7 +366,6 @@ std::vector<Case> corpus() {
     cases.push_back(vectors(DType(d)));
     cases.push_back(lanes(DType(d)));
   }
-  for (const DType dtype : {DType::f16, DType::bf16}) cases.push_back(small_atomics(dtype));
   cases.push_back(vector_arithmetic());
   for (const bool checked : {false, true}) cases.push_back(masks(checked));
   cases.push_back(control());
