@@ -5,7 +5,6 @@
 #include "backends/cube/elementwise.h"
 #include "backends/cube/frame.h"
 #include "backends/cube/kernels.h"
-#include "backends/cube/sequence.h"
 #include "base/error.h"
 #include "graph/attributes.h"
 
@@ -113,7 +112,7 @@ std::unique_ptr<PreparedGroup> prepare_cat(Device& device, const Group& group) {
   const Shape& shape = anchor.result.shape;
   const int axis = axis_of(anchor.attributes);
   const Strides strides = row_major_strides({shape.begin(), shape.end()});
-  auto sequence = std::make_unique<Sequence>(device, group);
+  auto sequence = std::make_unique<Sequence>();
   int64_t begin = 0;
   for (const Input& part : anchor.inputs) {
     const Shape& own = part.type.shape;

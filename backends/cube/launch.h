@@ -93,6 +93,18 @@ class LaunchList : public PreparedGroup {
   std::vector<size_t> scratch_;
 };
 
+// Groups one after another.
+class Sequence : public PreparedGroup {
+ public:
+  void add(std::unique_ptr<PreparedGroup> part) { parts_.push_back(std::move(part)); }
+  void run(std::span<const Argument> inputs, std::span<const Argument> outputs) const override {
+    for (const auto& part : parts_) part->run(inputs, outputs);
+  }
+
+ private:
+  std::vector<std::unique_ptr<PreparedGroup>> parts_;
+};
+
 // A group whose operands may turn out to be less aligned than the best kernel wants, because an
 // input begins anywhere in its buffer: the kernels for vectors of 16, 8, 4, 2, 1 lanes are made as
 // they are needed.

@@ -11,7 +11,6 @@
 #include "backends/cube/frame.h"
 #include "backends/cube/indices.h"
 #include "backends/cube/kernels.h"
-#include "backends/cube/sequence.h"
 #include "base/error.h"
 #include "graph/attributes.h"
 
@@ -54,13 +53,13 @@ class Scatter {
         mode_(ScatterSettings(anchor_.attributes).mode),
         domain_(values().type.shape) {}
 
-  std::unique_ptr<PreparedGroup> prepare(const Group& group) const {
+  std::unique_ptr<PreparedGroup> prepare() const {
     const Shape& shape = anchor_.result.shape;
-    auto sequence = std::make_unique<Sequence>(device_, group);
+    auto sequence = std::make_unique<Sequence>();
     if (shape.element_count() == 0 && domain_.element_count() == 0) return sequence;
     const int64_t length = domain_[axis_];
     const int64_t lines = length == 0 ? 0 : domain_.element_count() / length;
-    const bool serial = lines >= kManyLines || length <= kShortLine;
+    const bool serial = lines >= kManyLines || length <= kShortLine || shape.element_count() == 0;
     if (!serial && mode_ == ScatterMode::assign) {
       sequence->add(by_marks());
       return sequence;
@@ -281,7 +280,7 @@ class Scatter {
 }  // namespace
 
 std::unique_ptr<PreparedGroup> prepare_scatter(Device& device, const Group& group) {
-  return Scatter(device, group).prepare(group);
+  return Scatter(device, group).prepare();
 }
 
 }  // namespace fornax::cube
