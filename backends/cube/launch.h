@@ -93,7 +93,7 @@ class LaunchList : public PreparedGroup {
   std::vector<size_t> scratch_;
 };
 
-// Groups one after another.
+// Parts that run one after another.
 class Sequence : public PreparedGroup {
  public:
   void add(std::unique_ptr<PreparedGroup> part) { parts_.push_back(std::move(part)); }

@@ -21,6 +21,15 @@ const runtime::Registered registered(10, []() -> std::unique_ptr<runtime::Runtim
 // What this thread is recording.
 thread_local std::unique_ptr<Capture> capture;
 
+// What a recorded launch would do has not happened, so there is nothing to wait for.
+void check_not_recording(const Gpu& gpu) {
+  if (capture && capture->gpu().get() == &gpu) {
+    fail(ErrorKind::internal,
+         "{}: nothing may wait for the device between begin_recording and end_recording",
+         gpu.name());
+  }
+}
+
 std::string uuid_text(const Uuid& uuid) {
   std::string text = "GPU";
   for (int i = 0; i < 16; i++) {
@@ -130,15 +139,10 @@ CudaRuntime::Unit& CudaRuntime::unit(int device) {
   return *units_[size_t(device)];
 }
 
-// For calls that wait for the device, which cannot come while launches are recorded.
+// For calls that wait for the device.
 CudaRuntime::Unit& CudaRuntime::waiting(int device) {
   Unit& found = unit(device);
-  if (capture && capture->gpu() == found.gpu) {
-    fail(ErrorKind::internal,
-         "{}: nothing may wait for the device between begin_recording and "
-         "end_recording",
-         found.gpu->name());
-  }
+  check_not_recording(*found.gpu);
   found.gpu->enter();
   return found;
 }
@@ -302,6 +306,7 @@ double CudaRuntime::milliseconds(const runtime::Mark& from, const runtime::Mark&
   const Mark& end = static_cast<const Mark&>(to);
   Gpu& gpu = *end.gpu;
   FORNAX_CHECK(begin.gpu == end.gpu);
+  check_not_recording(gpu);
   gpu.enter();
   gpu.check(gpu.driver().wait_for_event(begin.event), "waiting for a mark");
   gpu.check(gpu.driver().wait_for_event(end.event), "waiting for a mark");

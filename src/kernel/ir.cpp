@@ -32,7 +32,7 @@ bool parse_code(std::string_view name, Code& out) {
 }
 
 std::string text_of(const ValueType& type) {
-  std::string text{fornax::info(type.dtype).name};
+  std::string text{name_of(type.dtype)};
   if (type.memory != Memory::none) {
     constexpr const char* kNames[] = {"", "global ", "shared ", "map "};
     return kNames[int(type.memory)] + text;

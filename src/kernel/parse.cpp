@@ -37,7 +37,6 @@ class Parser {
     header();
     while (take_word("param")) parameter();
     instructions(kernel_.body, 1);
-    if (!kernel_.body.yields.empty()) wrong("the body yields values");
     if (!rest_.empty()) wanted("the end");
     InstructionId at = -1;
     const std::string problem = find_problem(kernel_, at);
@@ -238,6 +237,7 @@ class Parser {
     if (depth > kMostDepth) wrong(fmt::format("regions nest deeper than {}", kMostDepth));
     while (!take('}')) {
       if (take_word("yield")) {
+        if (depth == 1) wrong("the body yields values");
         while (starts("%")) region.yields.push_back(value());
         expect('}', "}");
         return;

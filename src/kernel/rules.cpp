@@ -82,9 +82,10 @@ std::string Rules::broadcast(size_t first, ValueType& whole) const {
       a = std::max(a, b);
       return fits;
     };
+    const ValueType before = whole;
     if (!join(whole.rows, t.rows) || !join(whole.columns, t.columns) ||
         !join(whole.lanes, t.lanes)) {
-      return wants(i, fmt::format("of extents that fit {}", text_of(whole)));
+      return wants(i, fmt::format("of extents that fit {}", text_of(before)));
     }
     if (t.tile()) whole.layout = t.layout;
   }

@@ -43,7 +43,10 @@ class Verifier {
     if (kernel_.parameters.size() > kernel_.values.size()) return "a parameter is no value";
     for (size_t i = 0; i < kernel_.values.size(); i++) {
       const std::string problem = type_problem(kernel_, kernel_.values[i].type);
-      if (!problem.empty()) return fmt::format("value %{}: {}", i, problem);
+      if (problem.empty()) continue;
+      const InstructionId maker = kernel_.values[i].made_by;
+      if (maker >= 0 && size_t(maker) < kernel_.instructions.size()) at_ = maker;
+      return fmt::format("%{}: {}", i, problem);
     }
     for (size_t i = 0; i < kernel_.parameters.size(); i++) {
       const std::string problem = parameter_problem(i);
