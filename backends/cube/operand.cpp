@@ -21,7 +21,7 @@ Value View::index(Builder& k, const Position& position) const {
   FORNAX_CHECK(position.size() == strides.size());
   Value index = first;
   const auto add = [&](Value term, bool down) {
-    if (!index) {
+    if (index.none()) {
       index = term;
     } else {
       index = down ? index - term : index + term;
