@@ -59,7 +59,7 @@ class Scatter {
     if (shape.element_count() == 0 && domain_.element_count() == 0) return sequence;
     const int64_t length = domain_[axis_];
     const int64_t lines = length == 0 ? 0 : domain_.element_count() / length;
-    const bool serial = lines >= kManyLines || length <= kShortLine;
+    const bool serial = lines >= kManyLines || length <= kShortLine || shape.element_count() == 0;
     if (!serial && mode_ == ScatterMode::assign) {
       sequence->add(by_marks());
       return sequence;

@@ -136,7 +136,12 @@ void read_matrix(Context& c, const Step& s, int memory_number, const Place& inde
       T& element = matrix[size_t(row * columns + column)];
       element = 0;
       if (!inside(c, s, memory, at)) continue;
-      element = T(as<double>(load(memory.dtype, memory.base, at)));
+      const Word found = load(memory.dtype, memory.base, at);
+      if constexpr (std::is_floating_point_v<T>) {
+        element = T(as<double>(found));
+      } else {
+        element = T(found.bits);
+      }
     }
   }
 }
@@ -155,7 +160,12 @@ void multiply(Context& c, const Step& s) {
     for (uint32_t column = 0; column < s.columns; column++) {
       T sum = get<T>(operand(c, s.operands[0], row, column));
       for (int64_t i = 0; i < k; i++) {
-        sum = std::fma(a[size_t(row * k + i)], b[size_t(i * s.columns + column)], sum);
+        const T x = a[size_t(row * k + i)], y = b[size_t(i * s.columns + column)];
+        if constexpr (std::is_floating_point_v<T>) {
+          sum = std::fma(x, y, sum);
+        } else {
+          sum = sum + x * y;
+        }
       }
       result(c, s, row, column) = put(sum);
     }
@@ -231,7 +241,10 @@ void run_compare_exchange(Context& c, const Step& s) {
 }
 
 void run_mma(Context& c, const Step& s) {
-  s.dtype == DType::f64 ? multiply<double>(c, s) : multiply<float>(c, s);
+  if (s.dtype == DType::f32) return multiply<float>(c, s);
+  if (s.dtype == DType::f64) return multiply<double>(c, s);
+  // Whole numbers wrap, whatever their sign.
+  size_of(s.dtype) == 8 ? multiply<uint64_t>(c, s) : multiply<uint32_t>(c, s);
 }
 
 }  // namespace fornax::kernel

@@ -263,7 +263,8 @@ class Parser {
       advance(number.size());
     }
     if (take('{')) attributes(x);
-    while (starts("%")) x.operands.push_back(value());
+    // On the same line: what begins the next one are results.
+    while (last_ == line_ && starts("%")) x.operands.push_back(value());
     if (starts("\"")) x.text = text();
     while (starts("(") || starts("{") || take_word("else") || take_word("then")) {
       x.regions.emplace_back();

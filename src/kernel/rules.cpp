@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "graph/evaluate.h"
+#include "kernel/build.h"
 #include "kernel/rules.h"
 
 namespace fornax::kernel {
@@ -228,12 +229,13 @@ std::string Rules::access() const {
 std::string Rules::mma() const {
   for (const size_t operand : {1, 3}) {
     if (std::string problem = memory(operand); !problem.empty()) return problem;
-    if (type(operand).memory != Memory::shared || !is_floating(type(operand).dtype)) {
-      return wants(operand, "shared memory of floats");
+    if (type(operand).memory != Memory::shared ||
+        compute_dtype(type(operand).dtype) != type(0).dtype) {
+      return wants(operand, "shared memory of what the sums are computed from");
     }
     if (!scalar(type(operand + 1))) return wants(operand + 1, "one index");
   }
-  if (!type(0).tile() || !floats(type(0).dtype)) return wants(0, "a tile of f32 or f64");
+  if (!type(0).tile()) return wants(0, "a tile");
   if (attribute(0) < 1 || attribute(0) > kMostTile) return attribute_in(0, 1, kMostTile);
   return gives(type(0));
 }

@@ -1,7 +1,9 @@
 // Elementwise work on cube: which kernels are made, and what they give.
 #include <algorithm>
 
+#include "backends/cube/operand.h"
 #include "tests/cube/run.h"
+#include "tests/devices.h"
 
 namespace fornax::cube {
 namespace {
@@ -80,6 +82,20 @@ TEST_F(CubeTest, LayoutsOfAllKinds) {
   EXPECT_EQ(negated(x), negative(values(x)));
 }
 
+TEST_F(CubeTest, TransposedOperandsGoThroughSharedMemory) {
+  for (const Shape& shape : {Shape{40, 50}, Shape{33, 31}, Shape{64, 8}}) {
+    Case c;
+    Tensor x = counting({DType::f32, shape});
+    x.layout.strides[0] = 1, x.layout.strides[1] = shape[0];
+    const Tensor plain = counting({DType::f32, shape});
+    c.group.graph.outputs = {c.add(Op::sub, {c.input(x), c.input(plain)})};
+    const auto y = values(run(c)[0]), a = values(x), b = values(plain);
+    for (size_t i = 0; i < y.size(); i++) ASSERT_EQ(y[i], a[i] - b[i]) << i;
+  }
+  EXPECT_NE(last_source().find("shared"), std::string::npos) << last_source();
+  EXPECT_EQ(programs(), 1u);
+}
+
 TEST_F(CubeTest, RowsAndColumnsBroadcast) {
   for (const int64_t columns : {8, 7}) {
     Case c;
@@ -140,6 +156,24 @@ TEST_F(CubeTest, NothingIsLaunchedForNothing) {
   const Tensor x = counting({DType::f32, {3, 0}});
   EXPECT_EQ(negated(x).size(), 0u);
   EXPECT_EQ(runtime.grids.size(), 0u);
+}
+
+TEST_F(CubeTest, AccessesBeyondTheEndAreTold) {
+  const Tensor x = counting({DType::f32, {8}});
+  Arguments arguments;
+  arguments.buffer(Place::input(0), DType::f32, 0, 3);
+  const KernelRecipe recipe{"too_far", [] {
+                              Builder k("too_far", {.threads = 32});
+                              const Value y = k.output("y", DType::f32);
+                              k.when(k.thread() < 4, [&] { k.store(y, k.thread(), 1.0); });
+                              return k.finish();
+                            }};
+  const Launch launch(device, recipe, {1, 1, 1}, arguments);
+  const Argument argument{x.buffer.get(), 0, {}};
+  const std::string message = message_of([&] { launch.run(device, {&argument, 1}, {}, {}); });
+  EXPECT_NE(message.find("too_far: store of y[3]"), std::string::npos) << message;
+  EXPECT_NE(message.find("which has 3 elements"), std::string::npos) << message;
+  EXPECT_EQ(values(x)[3], 0);
 }
 
 TEST_F(CubeTest, PowersOfWholeNumbersWorkInVectors) {

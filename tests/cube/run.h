@@ -13,8 +13,8 @@
 
 namespace fornax::cube {
 
-// Before any setting is read.
-inline const int kInterpreter = setenv("FORNAX_INTERPRETER", "1", 1);
+// Before any setting is read.  All accesses to memory are tested here.
+inline const int kSet = setenv("FORNAX_INTERPRETER", "1", 1) + setenv("FORNAX_CHECK", "1", 1);
 
 // A runtime that keeps what it is asked to compile and how it is launched.
 class Watched : public runtime::Runtime {
