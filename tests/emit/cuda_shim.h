@@ -123,7 +123,8 @@ static T __shfl_xor_sync(unsigned mask, T value, int lanes) {
 }
 static unsigned __ballot_sync(unsigned mask, bool holds) {
   unsigned votes = 0;
-  for (int lane = 0; lane < 32; lane++) votes |= unsigned(__shfl_sync(mask, int(holds), lane)) << lane;
+  for (int lane = 0; lane < 32; lane++)
+    votes |= unsigned(__shfl_sync(mask, int(holds), lane)) << lane;
   return votes;
 }
 
@@ -142,7 +143,9 @@ template <class T>
 static T atomicAdd(T* at, T value) {
   return std::exchange(*at, T(*at + value));
 }
-static int atomicAdd(int* at, int value) { return std::exchange(*at, int(unsigned(*at) + unsigned(value))); }
+static int atomicAdd(int* at, int value) {
+  return std::exchange(*at, int(unsigned(*at) + unsigned(value)));
+}
 template <class T>
 static T atomicMin(T* at, T value) {
   return std::exchange(*at, value < *at ? value : *at);
@@ -180,11 +183,13 @@ template <class T>
 static T max(T a, T b) {
   return a < b ? b : a;
 }
-static int __mulhi(int a, int b) { return int((long long)(a) * b >> 32); }
-static unsigned __umulhi(unsigned a, unsigned b) { return unsigned((unsigned long long)(a) * b >> 32); }
+static int __mulhi(int a, int b) { return int((long long)(a)*b >> 32); }
+static unsigned __umulhi(unsigned a, unsigned b) {
+  return unsigned((unsigned long long)(a)*b >> 32);
+}
 static long long __mul64hi(long long a, long long b) { return (long long)(__int128(a) * b >> 64); }
 static unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-  return (unsigned long long)((unsigned __int128)(a) * b >> 64);
+  return (unsigned long long)((unsigned __int128)(a)*b >> 64);
 }
 
 // Conversions toward 0, saturating as PTX has them: NaN gives 0, but of or to 64 bits the least
@@ -238,7 +243,8 @@ static T extreme(T a, T b, bool greater) {
 // In place of the helpers that are instructions of the device.
 static float f16_to_f32(unsigned short x) {
   const int exponent = x >> 10 & 31, mantissa = x & 1023;
-  float size = exponent ? ldexpf(float(mantissa + 1024), exponent - 25) : ldexpf(float(mantissa), -24);
+  float size =
+      exponent ? ldexpf(float(mantissa + 1024), exponent - 25) : ldexpf(float(mantissa), -24);
   if (exponent == 31) size = mantissa ? NAN : INFINITY;
   return x >> 15 ? -size : size;
 }

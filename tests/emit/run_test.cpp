@@ -66,9 +66,9 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   Launcher find(size_t number) const {
-    return handle_ ? reinterpret_cast<Launcher>(
-                         dlsym(handle_, fmt::format("launch{}", number).c_str()))
-                   : nullptr;
+    return handle_
+               ? reinterpret_cast<Launcher>(dlsym(handle_, fmt::format("launch{}", number).c_str()))
+               : nullptr;
   }
 
  private:
