@@ -97,7 +97,7 @@ Accumulators combine(Builder&, Op op, const Accumulators& a, const Accumulators&
   const Value nan_a = is_nan(a[0]), nan_b = is_nan(b[0]);
   const Value better = op == Op::argmax ? a[0] > b[0] : a[0] < b[0];
   const Value same = (a[0] == b[0]) | (nan_a & nan_b);
-  const Value takes_a = better | (nan_a & !nan_b) | (same & (a[1] < b[1]));
+  const Value takes_a = better | (nan_a & ~nan_b) | (same & (a[1] < b[1]));
   // A NaN is neither better nor worse than a number by comparison.
   return {select(takes_a, a[0], b[0]), select(takes_a, a[1], b[1])};
 }

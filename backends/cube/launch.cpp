@@ -11,10 +11,11 @@
 namespace fornax::cube {
 namespace {
 
-// A number of `dtype` as a launch's word: a float's own bits, a whole number's low bits.
-uint64_t word_for(DType dtype, Word word) {
-  if (dtype == DType::f32) return std::bit_cast<uint32_t>(float(as<double>(word)));
-  return word.bits;
+// A number as a launch's word: the element in the low bytes.
+uint64_t word_for(DType dtype, const Scalar& scalar) {
+  uint64_t word = 0;
+  store(dtype, &word, 0, word_of(dtype, scalar));
+  return word;
 }
 
 runtime::Address address_of(const Argument& argument) {
@@ -84,10 +85,7 @@ void Launch::run(Device& device, std::span<const Argument> inputs,
     } else if (rule.kind == Arguments::Rule::Kind::buffer) {
       words.push_back(given(rule.place, rule.dtype) + uint64_t(rule.value));
     } else {
-      // Small numbers come in the type that they are computed in.
-      const Scalar scalar = round_to(rule.dtype, inputs[size_t(rule.place.number)].scalar);
-      const DType computed = kernel::compute_dtype(rule.dtype);
-      words.push_back(word_for(computed, word_of(computed, scalar)));
+      words.push_back(word_for(rule.dtype, inputs[size_t(rule.place.number)].scalar));
     }
   }
   for (const int64_t count : arguments_.counts_) words.push_back(uint64_t(count));

@@ -21,10 +21,10 @@ Value View::index(Builder& k, const Position& position) const {
   FORNAX_CHECK(position.size() == strides.size());
   Value index = first;
   const auto add = [&](Value term, bool down) {
-    if (!index) {
-      index = term;
-    } else {
+    if (index) {
       index = down ? index - term : index + term;
+    } else {
+      index = term;
     }
   };
   for (size_t axis = 0; axis < strides.size(); axis++) {
@@ -137,8 +137,7 @@ Position position_of(Builder& k, const std::vector<Extent>& extents, Value eleme
 }
 
 Value declare_scalar(Builder& k, const std::string& name, DType dtype) {
-  if (dtype == DType::bool_) return k.number(name, DType::u32, kAny) != 0;
-  return k.cast(k.number(name, kernel::compute_dtype(dtype), kAny), dtype);
+  return k.number(name, dtype, kAny);
 }
 
 Value thread_number(Builder& k, DType index) {

@@ -34,7 +34,7 @@ kernel::Kernel build(const Pictures& pictures) {
         const Value from = views[0].index(k, {at[0], at[1], h, v});
         const Value x = k.cast(k.load(views[0].memory, from, inside, 0), computed);
         // The first NaN is the largest of all.
-        const Value known = !is_nan(largest);
+        const Value known = ~is_nan(largest);
         const Value beats = known & (is_nan(x) | (x > largest.get()));
         const Value taken = inside & ((best.get() < 0) | beats);
         best = select(taken, h * width + v, best);

@@ -142,7 +142,7 @@ class RowKernel {
     }
   }
 
-  static Value both(Value a, Value b) { return !a ? b : !b ? a : a & b; }
+  static Value both(Value a, Value b) { return a.none() ? b : b.none() ? a : a & b; }
 
   // The pass over the tile of turn `turn`.
   Pass pass_at(Value turn) {
@@ -208,7 +208,7 @@ class RowKernel {
     pass.position = kept_position_;
     pass.position.resize(known_.kinds.size());
     for (Value& axis : pass.position) {
-      if (!axis) axis = number(0);
+      if (axis.none()) axis = number(0);
     }
     for (int i = 0; i < int(known_.steps.size()); i++) {
       const RowStep& s = step(i);
@@ -228,7 +228,7 @@ class RowKernel {
   Accumulators accumulate(int i, Pass& pass) {
     const RowStep& s = step(i);
     Accumulators own = begin(k_, s.step, value(s.step.inputs[0], pass), pass.reduced);
-    if (!pass.mask_reduced) return own;
+    if (pass.mask_reduced.none()) return own;
     const Accumulators none = identity(k_, s.step, operand_dtype(s), known_.index);
     for (size_t a = 0; a < own.size(); a++) own[a] = select(pass.mask_reduced, own[a], none[a]);
     return own;
@@ -337,7 +337,7 @@ class RowKernel {
       }
       Position position = kept_position_;
       for (Value& axis : position) {
-        if (!axis) axis = number(0);
+        if (axis.none()) axis = number(0);
       }
       Value mask = kept_mask_;
       if (known_.split) mask = both(mask, k_.block(1) == 0);

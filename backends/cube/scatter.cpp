@@ -260,7 +260,7 @@ class Scatter {
       from.push_back(k.cast(mark - 1, at.element.dtype()));
       const Value taken = mark > 0;
       const Value old =
-          f.views[0].load(k, at.position, !taken, k.constant(f.views[0].known.dtype, 0));
+          f.views[0].load(k, at.position, ~taken, k.constant(f.views[0].known.dtype, 0));
       f.views[3].store(k, at.position, f.views[1].load(k, from, taken, old));
     };
     return walk(device_, {.name = "scatter",

@@ -64,14 +64,14 @@ Value key_of(Builder& k, Value x, const SortClass& known) {
   if (is_floating(x.dtype())) {
     x = k.cast(x, dtype == DType::u64 ? DType::f64 : DType::f32);
     const Value bits = k.bits(x, dtype);
-    const Value ordered = select((bits & top) != 0, !bits, bits | top);
+    const Value ordered = select((bits & top) != 0, ~bits, bits | top);
     key = select(is_nan(x), k.constant(dtype, ~uint64_t(0)), select(x == 0, top, ordered));
   } else if (is_signed(x.dtype()) && !is_boolean(x.dtype())) {
     key = k.bits(k.cast(x, dtype == DType::u64 ? DType::i64 : DType::i32), dtype) ^ top;
   } else {
     key = k.cast(x, dtype);
   }
-  return known.descending ? !key : key;
+  return known.descending ? ~key : key;
 }
 
 // Sorts `size` pairs, a power of two, with all threads of the block.

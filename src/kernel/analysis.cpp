@@ -36,8 +36,9 @@ void add_terms(const Builder::State& state, ValueId value, int64_t factor, Affin
 int64_t divisor_of_atom(const Builder::State& state, ValueId value) {
   const auto hint = state.divisors.find(value);
   if (hint != state.divisors.end()) return hint->second;
-  if (size_t(value) < state.kernel.parameters.size()) {
-    return state.kernel.parameters[size_t(value)].divisor;
+  const auto parameter = state.parameters.find(value);
+  if (parameter != state.parameters.end()) {
+    return state.kernel.parameters[size_t(parameter->second)].divisor;
   }
   const Instruction* from = state.maker(value);
   if (!from) return 1;

@@ -76,10 +76,11 @@ ValueId Builder::State::new_value(ValueType type, InstructionId made_by, int at)
 
 static Value parameter(Builder& builder, Parameter parameter) {
   Builder::State& state = builder.state();
-  FORNAX_CHECK(state.kernel.values.size() == state.kernel.parameters.size());
   const ValueType type = parameter.type;
+  const ValueId value = state.new_value(type, -1, 0);
+  state.parameters.emplace(value, int(state.kernel.parameters.size()));
   state.kernel.parameters.push_back(std::move(parameter));
-  return {&builder, state.new_value(type, -1, 0)};
+  return {&builder, value};
 }
 Value Builder::buffer(std::string name, DType dtype, Facts facts) {
   return parameter(

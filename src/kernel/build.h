@@ -38,8 +38,9 @@ struct Value {
   Value(Builder* b, ValueId i) : builder(b), id(i) {}
   template <class T>
   requires std::is_arithmetic_v<T> Value(T number)
-      : literal(number) {}  // NOLINT: implicit on purpose
-  explicit operator bool() const { return builder != nullptr || id >= 0; }
+      : literal(number) {}                                       // NOLINT: implicit on purpose
+  explicit operator bool() const { return builder != nullptr; }  // of the kernel
+  bool none() const { return builder == nullptr; }
   const ValueType& type() const;
   DType dtype() const { return type().dtype; }
 };

@@ -253,9 +253,9 @@ class Compactor {
     to_.threads = from_.threads;
     to_.distributions = from_.distributions;
     to_.parameters = from_.parameters;
-    for (size_t i = 0; i < from_.parameters.size(); i++) {
-      add_value(ValueId(i), -1);
-    }
+    std::vector<ValueId> own(from_.parameters.size());
+    for (const auto& [value, number] : state_.parameters) own[size_t(number)] = value;
+    for (const ValueId value : own) add_value(value, -1);
     to_.body = copy(body);
     return std::move(to_);
   }

@@ -38,11 +38,11 @@ Value operator==(Value a, Value b) { return binary(Code::equal, a, b); }
 Value operator!=(Value a, Value b) { return binary(Code::not_equal, a, b); }
 Value operator<(Value a, Value b) {
   // false comes before true
-  if (is_bool(known(a, b))) return (!a) & b;
+  if (is_bool(known(a, b))) return ~a & b;
   return binary(Code::less, a, b);
 }
 Value operator<=(Value a, Value b) {
-  if (is_bool(known(a, b))) return (!a) | b;
+  if (is_bool(known(a, b))) return ~a | b;
   return binary(Code::less_equal, a, b);
 }
 Value operator&(Value a, Value b) { return binary(Code::bit_and, a, b); }
@@ -50,7 +50,7 @@ Value operator|(Value a, Value b) { return binary(Code::bit_or, a, b); }
 Value operator^(Value a, Value b) { return binary(Code::bit_xor, a, b); }
 Value operator<<(Value a, Value b) { return binary(Code::shift_left, a, b); }
 Value operator>>(Value a, Value b) { return binary(Code::shift_right, a, b); }
-Value operator!(Value x) { return unary(Code::bit_not, x); }
+Value operator~(Value x) { return unary(Code::bit_not, x); }
 
 #define FORNAX_UNARY(name) \
   Value name(Value x) { return unary(Code::name, x); }
@@ -177,7 +177,7 @@ Value remainder(Value a, Value b) {
     const Value sum = rest + b;
     // A tiny rest vanishes in the sum, but the result stays below b.
     const Value below = select((sum == b) & is_finite(b), next_after(b, 0), sum);
-    const Value moved = select(differ_in_sign(rest, b) & !is_nan(rest), below, rest);
+    const Value moved = select(differ_in_sign(rest, b) & ~is_nan(rest), below, rest);
     return select(rest == 0, copy_sign(like(b, 0), b), moved);
   }
   if (!is_signed(a)) return rest;
@@ -240,7 +240,7 @@ Value minimum(Value a, Value b) {
   return select(is_nan(a), a, select(is_nan(b), b, select(a == b, same, min(a, b))));
 }
 
-Value bitwise_not(Value x) { return !x; }
+Value bitwise_not(Value x) { return ~x; }
 Value bitwise_and(Value a, Value b) { return a & b; }
 Value bitwise_or(Value a, Value b) { return a | b; }
 Value bitwise_xor(Value a, Value b) { return a ^ b; }
@@ -255,14 +255,14 @@ Value inside(Value b, int bits) { return is_signed(b) ? (b >= 0) & (b < bits) : 
 Value shift_left(Value a, Value b) {
   const Value some = known(a, b);
   a = like(some, a), b = like(some, b);
-  if (is_bool(a)) return a & !b;
+  if (is_bool(a)) return a & ~b;
   const Value fits = inside(b, width(a));
   return select(fits, a << select(fits, b, like(b, 0)), like(a, 0));
 }
 Value shift_right(Value a, Value b) {
   const Value some = known(a, b);
   a = like(some, a), b = like(some, b);
-  if (is_bool(a)) return a & !b;
+  if (is_bool(a)) return a & ~b;
   const Value fits = inside(b, width(a));
   if (is_signed(a)) return a >> select(fits, b, like(b, width(a) - 1));
   return select(fits, a >> select(fits, b, like(b, 0)), like(a, 0));

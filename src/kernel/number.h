@@ -26,7 +26,9 @@ Value operator|(Value a, Value b);
 Value operator^(Value a, Value b);
 Value operator<<(Value a, Value b);
 Value operator>>(Value a, Value b);
-Value operator!(Value x);
+Value operator~(Value x);
+// Would be taken for a question whether there is a value: say `~` or Value::none().
+Value operator!(Value x) = delete;
 
 // One instruction each (kernel/codes.def).
 Value sqrt(Value x);

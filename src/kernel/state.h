@@ -16,7 +16,8 @@ struct OpenRegion {
 
 struct Builder::State {
   Kernel kernel;
-  std::vector<OpenRegion> open;    // the body first
+  std::unordered_map<ValueId, int> parameters;  // their numbers, by value
+  std::vector<OpenRegion> open;                 // the body first
   std::vector<int> level;          // by value: number of the open region that defines it
   std::vector<ValueId> same;       // by value: what it turned out to be, or itself
   std::vector<ValueId> variables;  // by slot; -1: the Variable is gone

@@ -144,7 +144,8 @@ class Runtime {
 
   // Between the two, this thread's launches on the device are recorded and do not run; writes and
   // copies run at once, and Error(internal) is what waits meanwhile.  The memory that the launches
-  // use must be there whenever they run.  nullptr where the runtime cannot record: the launches ran.
+  // use must be there whenever they run.  nullptr where the runtime cannot record: the launches
+  // ran.
   virtual void begin_recording(int device) = 0;
   virtual std::unique_ptr<Recording> end_recording(int device) = 0;
   virtual void run(int device, const Recording& recording) = 0;
