@@ -1,7 +1,9 @@
-// Convolutions and their gradients, directly: a thread sums up one element of the result.  Those of
-// a weight's gradient are few and long, so that a block shares each.
+// Convolutions and their gradients where groups have few channels, directly: a thread sums up one
+// element of the result.  Those of a weight's gradient are few and long, so that a block shares
+// each.  All others are products of matrices (convolve_tiles.cpp).
+#include "backends/cube/convolve.h"
+
 #include "backends/cube/kernels.h"
-#include "backends/cube/window.h"
 #include "base/error.h"
 
 namespace fornax::cube {
@@ -150,11 +152,16 @@ std::unique_ptr<PreparedGroup> prepare_convolve(Device& device, const Group& gro
   auto sequence = std::make_unique<ScratchSequence>(device, group);
   const int64_t count = step.type.shape.element_count();
   if (count == 0) return sequence;
-  const Pictures pictures(device, *sequence, group);
-  const Window2d window(step.attributes);
+  const Convolution whole{step.op, Pictures(device, *sequence, group), Window2d(step.attributes)};
+  if (tiles_take(whole)) {
+    add_tiles(device, *sequence, whole);
+    return sequence;
+  }
+  const Pictures& pictures = whole.pictures;
+  const Window2d& window = whole.window;
   const Shape &first = pictures.sources[0].shape, &second = pictures.sources[1].shape;
   const bool of_weight = step.op == Op::convolve_weight;
-  const Shape& weight = of_weight ? step.type.shape : second;
+  const Shape& weight = whole.weight();
   Arguments arguments;
   pictures.pass(arguments);
   pass_extents(arguments, {step.type.shape.begin(), step.type.shape.end()}, pictures.index);

@@ -11,7 +11,6 @@
 #include "backends/cube/sequence.h"
 #include "base/error.h"
 #include "kernel/library/matmul.h"
-#include "kernel/lower.h"
 
 namespace fornax::cube {
 namespace {
@@ -28,16 +27,15 @@ struct MatmulClass {
   bool a_vectors = false, b_vectors = false, c_vectors = false;
   int m_divisor = 1, n_divisor = 1, k_divisor = 1;
   int batch_rank = 0;
-  int warp = 32;
 
   std::string key() const {
     const auto side = [](bool rows, bool vectors) {
       return fmt::format("{}{}", rows ? "r" : "c", vectors ? "v" : "");
     };
-    return fmt::format("matmul {} {} {}x{}x{} {}{}{} m{} n{} k{} b{} w{}", name_of(dtype),
+    return fmt::format("matmul {} {} {}x{}x{} {}{}{} m{} n{} k{} b{}", name_of(dtype),
                        name_of(index), tiles.rows, tiles.columns, tiles.depth,
                        side(a_rows, a_vectors), side(b_rows, b_vectors), side(true, c_vectors),
-                       m_divisor, n_divisor, k_divisor, batch_rank, warp);
+                       m_divisor, n_divisor, k_divisor, batch_rank);
   }
 };
 
@@ -76,7 +74,7 @@ Value offset_of(Builder& k, const Position& batch, const std::vector<Value>& str
 }
 
 kernel::Kernel build(const MatmulClass& known) {
-  Builder k("matmul", kernel::portable_settings(known.tiles, known.a_rows, known.b_rows));
+  Builder k("matmul", kernel::portable_settings(known.tiles, {known.a_rows}, {known.b_rows}));
   Batched a = declare_matrix(k, "a", known, known.a_rows, known.a_vectors);
   Batched b = declare_matrix(k, "b", known, known.b_rows, known.b_vectors);
   const Value c = k.output("c", known.dtype, memory_facts(known.dtype, known.c_vectors));
@@ -90,21 +88,24 @@ kernel::Kernel build(const MatmulClass& known) {
   batch.pop_back();
   const Value row = batch.back() * known.tiles.rows;
   batch.pop_back();
-  Value product = k.constant(known.index, 0);  // row-major number of the batch's position
+  Value number = k.constant(known.index, 0);  // row-major number of the batch's position
   for (size_t i = 0; i < batch.size(); i++) {
-    product = product * k.cast(extents[i].size, known.index) + k.cast(batch[i], known.index);
+    number = number * k.cast(extents[i].size, known.index) + k.cast(batch[i], known.index);
   }
   a.view.offset = offset_of(k, batch, a.batch_strides, known.index);
   b.view.offset = offset_of(k, batch, b.batch_strides, known.index);
   const Value pitch = k.cast(n, known.index);
-  const Value first = product * k.cast(m, known.index) * pitch;
-  kernel::portable_matmul(k, known.tiles, kernel::compute_dtype(known.dtype), a.view, b.view, m, n,
-                          depth, row, column,
-                          [&](Value tile, Value rows, Value columns, Value mask) {
-                            const Value line = first + k.cast(rows, known.index) * pitch;
-                            k.store(c, line + k.cast(columns, known.index), tile, mask);
-                          });
-  return kernel::lower(k.finish(), known.warp);
+  const Value first = number * k.cast(m, known.index) * pitch;
+  const kernel::PortableTiles& tiles = known.tiles;
+  const Value product = kernel::portable_matmul(
+      k, tiles, kernel::compute_dtype(known.dtype),
+      kernel::elements_of(k, a.view, tiles.rows, tiles.depth, m, depth),
+      kernel::elements_of(k, b.view, tiles.depth, tiles.columns, depth, n), 0, depth, row, column);
+  const Value rows = k.iota(0, tiles.rows) + row, columns = k.iota(1, tiles.columns) + column;
+  const Value line = first + k.cast(rows, known.index) * pitch;
+  k.store(c, line + k.cast(columns, known.index), product,
+          kernel::inside(k, tiles.rows, tiles.columns, rows, columns, m, n));
+  return k.finish();
 }
 
 // A matrix operand as the kernel reads it.
@@ -186,7 +187,6 @@ MatmulClass class_of(const Product& p, DType dtype, const runtime::Capabilities&
                      int lanes) {
   MatmulClass known;
   known.dtype = dtype;
-  known.warp = device.warp;
   known.tiles = tiles_for(p, dtype, device.processors);
   known.a_rows = p.a.rows, known.b_rows = p.b.rows;
   known.batch_rank = int(p.batch.size());

@@ -65,18 +65,19 @@ std::string Pictures::key() const {
   return key;
 }
 
-std::vector<View> Pictures::declare(Builder& k) const {
+std::vector<View> Pictures::declare(Builder& k, bool with_result) const {
   std::vector<View> views;
   for (size_t i = 0; i < sources.size(); i++) {
     const bool written = i + 1 == sources.size();
+    if (written && !with_result) break;
     const std::string name = written ? "y" : fmt::format("x{}", i);
     views.push_back(declare_view(k, name, known[i], written, index));
   }
   return views;
 }
 
-void Pictures::pass(Arguments& arguments) const {
-  for (size_t i = 0; i < sources.size(); i++) {
+void Pictures::pass(Arguments& arguments, bool with_result) const {
+  for (size_t i = 0; i < sources.size() - size_t(!with_result); i++) {
     pass_view(arguments, sources[i].place, known[i], extents_of(sources[i]), sources[i].strides,
               index);
   }

@@ -29,8 +29,9 @@ struct Pictures {
   Pictures(Device& device, ScratchSequence& sequence, const Group& group);
   const Shape& result() const { return sources.back().shape; }
   std::string key() const;
-  std::vector<View> declare(Builder& k) const;
-  void pass(Arguments& arguments) const;
+  // All, or the operands alone.
+  std::vector<View> declare(Builder& k, bool with_result = true) const;
+  void pass(Arguments& arguments, bool with_result = true) const;
 };
 
 }  // namespace fornax::cube

@@ -13,70 +13,105 @@ constexpr int64_t kBoxAlignment = 1024;  // of boxes whose pieces are exchanged
 constexpr int kPad = 4;                  // keeps columns of a shared tile off one bank
 
 // Distributions: 0 of the sums, 1 of a's tile as it lies in memory, 2 of b's.
-Distribution lying(int threads, int consecutive) {
-  const int columns = consecutive / kVector;
-  return {threads / columns, columns, kVector};
+Distribution lying(int threads, int consecutive, int vector) {
+  const int columns = consecutive / vector;
+  return {threads / columns, columns, vector};
 }
 
 bool divides(Builder& k, int extent, Value value) {
   return value.builder && divisor_of(k.state(), value.id) % extent == 0;
 }
 
-// Copies the tile at [row, column] of a matrix with `height` x `width` elements to shared memory,
-// where element [r, c] lies at r * row_step + c * column_step.
-struct Staged {
-  int rows, columns, row_step, column_step, layout;
+// A tile of an operand on its way to shared memory, where element [r, c] lies at
+// r * row_step + c * column_step.
+class Staged {
+ public:
+  Staged(Builder& k, const MatrixElements& from, int rows, int columns, int row_step,
+         int column_step, int layout)
+      : k_(k),
+        from_(from),
+        memory_(k.shared(from.memory.dtype(), rows_of(rows, columns, row_step))) {
+    const bool by_rows = from.order.by_rows;
+    const Value first = k.iota(0, by_rows ? rows : columns, layout);
+    const Value second = k.iota(1, by_rows ? columns : rows, layout);
+    rows_ = by_rows ? first : second, columns_ = by_rows ? second : first;
+    to_ = rows_ * row_step + columns_ * column_step;
+  }
+  Value memory() const { return memory_; }
+  // The tile at [row, column], nothing where `more` does not hold.
+  Value load(Value row, Value column, Value more) {
+    const Value rows = rows_ + row, columns = columns_ + column;
+    Value mask = from_.mask ? from_.mask(rows, columns) : Value();
+    mask = mask ? mask & more : more;
+    return k_.load(from_.memory, from_.index(rows, columns), mask, 0);
+  }
+  void store(Value tile) { k_.store(memory_, to_, tile); }
+
+ private:
+  static int rows_of(int rows, int columns, int row_step) {
+    return row_step == 1 ? columns * (rows + kPad) : rows * row_step;
+  }
+  Builder& k_;
+  const MatrixElements& from_;
+  const Value memory_;
+  Value rows_, columns_, to_;
 };
-void stage(Builder& k, const MatrixView& from, Value to, const Staged& tile, Value row,
-           Value column, Value height, Value width) {
-  const bool by_rows = from.rows_consecutive;
-  const Value first = k.iota(0, by_rows ? tile.rows : tile.columns, tile.layout);
-  const Value second = k.iota(1, by_rows ? tile.columns : tile.rows, tile.layout);
-  const Value r = by_rows ? first : second, c = by_rows ? second : first;
-  const auto along = [&](Value position, Value stride) {
-    return stride.builder ? k.cast(position, stride.dtype()) * stride : position;
-  };
-  const Value rows = r + row, columns = c + column;
-  const Value lines = by_rows ? along(rows, from.row_stride) : along(columns, from.column_stride);
-  const Value offset = from.offset.builder ? from.offset : k.as(DType::i32, from.offset);
-  const DType index = lines.dtype();
-  const Value at = k.cast(offset, index) + lines + k.cast(by_rows ? columns : rows, index);
-  Value mask;
-  if (!divides(k, tile.rows, height)) mask = rows < height;
-  if (!divides(k, tile.columns, width)) mask = mask ? mask & (columns < width) : columns < width;
-  const Value loaded = mask ? k.load(from.memory, at, mask, 0) : k.load(from.memory, at);
-  k.store(to, r * tile.row_step + c * tile.column_step, loaded);
-}
 
 }  // namespace
 
-KernelSettings portable_settings(const PortableTiles& tiles, bool a_rows, bool b_rows) {
+KernelSettings portable_settings(const PortableTiles& tiles, CopyOrder a, CopyOrder b) {
   const int threads = tiles.threads();
   return {.dialect = Dialect::tile,
           .distributions = {{kSide, kSide, kVector},
-                            lying(threads, a_rows ? tiles.depth : tiles.rows),
-                            lying(threads, b_rows ? tiles.columns : tiles.depth)}};
+                            lying(threads, a.by_rows ? tiles.depth : tiles.rows, a.vector),
+                            lying(threads, b.by_rows ? tiles.columns : tiles.depth, b.vector)}};
 }
 
-void portable_matmul(Builder& k, const PortableTiles& tiles, DType sums, const MatrixView& a,
-                     const MatrixView& b, Value m, Value n, Value depth, Value row, Value column,
-                     FunctionRef<void(Value, Value, Value, Value)> store) {
+MatrixElements elements_of(Builder& k, const MatrixView& view, int rows, int columns, Value height,
+                           Value width) {
+  const auto along = [&k](Value position, Value stride) {
+    return stride.builder ? k.cast(position, stride.dtype()) * stride : position;
+  };
+  const auto index = [&k, view, along](Value r, Value c) {
+    const bool by_rows = view.rows_consecutive;
+    const Value lines = by_rows ? along(r, view.row_stride) : along(c, view.column_stride);
+    const Value offset = k.cast(k.as(lines.dtype(), view.offset), lines.dtype());
+    return offset + lines + k.cast(by_rows ? c : r, lines.dtype());
+  };
+  const auto mask = [&k, rows, columns, height, width](Value r, Value c) {
+    return inside(k, rows, columns, r, c, height, width);
+  };
+  return {view.memory, {view.rows_consecutive, kVector}, index, mask};
+}
+
+Value inside(Builder& k, int rows, int columns, Value row, Value column, Value height,
+             Value width) {
+  const bool whole_rows = divides(k, rows, height), whole_columns = divides(k, columns, width);
+  const Value in_rows = whole_rows ? Value() : row < height;
+  if (whole_columns) return in_rows;
+  return in_rows ? in_rows & (column < width) : column < width;
+}
+
+Value portable_matmul(Builder& k, const PortableTiles& tiles, DType sums, const MatrixElements& a,
+                      const MatrixElements& b, Value from, Value to, Value row, Value column) {
   const int a_step = tiles.rows + kPad, b_step = tiles.columns + kPad;
-  const Value as = k.shared(a.memory.dtype(), tiles.depth * a_step);
-  const Value bs = k.shared(b.memory.dtype(), tiles.depth * b_step);
+  Staged left(k, a, tiles.rows, tiles.depth, 1, a_step, 1);
+  Staged right(k, b, tiles.depth, tiles.columns, b_step, 1, 2);
   Variable tile(k.spread(k.constant(sums, 0), tiles.rows, tiles.columns));
-  k.loop(0, depth, tiles.depth, [&](Value step) {
-    stage(k, a, as, {tiles.rows, tiles.depth, 1, a_step, 1}, row, step, m, depth);
-    stage(k, b, bs, {tiles.depth, tiles.columns, b_step, 1, 2}, step, column, depth, n);
+  // What the next turn needs is on its way while this one computes.
+  const Value any = k.as(DType::i32, from) < to;
+  Variable next_left(left.load(row, from, any)), next_right(right.load(from, column, any));
+  k.loop(from, to, tiles.depth, [&](Value step) {
+    left.store(next_left);
+    right.store(next_right);
     k.barrier();
-    tile = k.mma(tile, as, 0, bs, 0, tiles.depth, {1, a_step}, {b_step, 1});
+    const Value next = step + tiles.depth, more = next < to;
+    next_left = left.load(row, next, more);
+    next_right = right.load(next, column, more);
+    tile = k.mma(tile, left.memory(), 0, right.memory(), 0, tiles.depth, {1, a_step}, {b_step, 1});
     k.barrier();
   });
-  const Value rows = k.iota(0, tiles.rows) + row, columns = k.iota(1, tiles.columns) + column;
-  Value mask;
-  if (!divides(k, tiles.rows, m)) mask = rows < m;
-  if (!divides(k, tiles.columns, n)) mask = mask ? mask & (columns < n) : columns < n;
-  store(tile, rows, columns, mask);
+  return tile;
 }
 
 Kernel hopper_matmul(const HopperMatmul& s, Epilogue epilogue) {

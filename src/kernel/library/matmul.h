@@ -14,11 +14,18 @@ namespace fornax::kernel {
 // are in c.
 using Epilogue = FunctionRef<Value(Value tile, Value rows, Value columns)>;
 
-// Element [r, c] of a matrix is number offset + r * row_stride + c * column_stride of the memory.
-// The stride along which elements are consecutive is the literal 1, so that vectors can be proven.
-struct MatrixView {
-  Value memory, offset, row_stride, column_stride;
-  bool rows_consecutive = true;  // column_stride is 1
+// How the threads share out an operand's tile while they copy it.
+struct CopyOrder {
+  bool by_rows = true;  // neighbours along a row lie side by side in memory, else along a column
+  int vector = 4;       // elements that a thread takes at once
+};
+
+// An operand of a product: element [r, c] is number index(r, c) of the memory where mask(r, c)
+// holds, and 0 elsewhere.  Without a mask all are there.
+struct MatrixElements {
+  Value memory;
+  CopyOrder order;
+  Function<Value(Value rows, Value columns)> index, mask;
 };
 
 struct PortableTiles {
@@ -26,14 +33,26 @@ struct PortableTiles {
   int threads() const { return 256; }
 };
 // How a kernel with one such product shares out its tiles.
-KernelSettings portable_settings(const PortableTiles& tiles, bool a_rows, bool b_rows);
+KernelSettings portable_settings(const PortableTiles& tiles, CopyOrder a, CopyOrder b);
 
-// The tile of c = a[m, k] x b[k, n] that begins at element [row, column], sums in dtype `sums`.
-// Whole, without a test per element, where m, n and k are multiples of the tile's extents by their
-// facts.  Calls `store` with the tile and where its elements are; a mask says which exist.
-void portable_matmul(Builder& builder, const PortableTiles& tiles, DType sums, const MatrixView& a,
-                     const MatrixView& b, Value m, Value n, Value k, Value row, Value column,
-                     FunctionRef<void(Value tile, Value rows, Value columns, Value mask)> store);
+// Element [r, c] is number offset + r * row_stride + c * column_stride of the memory.  The stride
+// along which elements are consecutive is the literal 1, so that vectors can be proven; the tile
+// `rows` x `columns` has no edge where the facts say that it divides the matrix.
+struct MatrixView {
+  Value memory, offset, row_stride, column_stride;
+  bool rows_consecutive = true;  // column_stride is 1
+};
+MatrixElements elements_of(Builder& builder, const MatrixView& view, int rows, int columns,
+                           Value height, Value width);
+// Which elements of a tile of the result exist; none where all do.
+Value inside(Builder& builder, int rows, int columns, Value row, Value column, Value height,
+             Value width);
+
+// The sum of a[r, k] x b[k, c] over k from `from` to `to`, for the tile that begins at element
+// [row, column], in dtype `sums`.  Beyond `to`, elements must be masked out.
+Value portable_matmul(Builder& builder, const PortableTiles& tiles, DType sums,
+                      const MatrixElements& a, const MatrixElements& b, Value from, Value to,
+                      Value row, Value column);
 
 struct HopperMatmul {
   DType dtype = DType::bf16;  // of a, b and c; sums are f32
