@@ -44,7 +44,8 @@ Sizes sizes_of(const Convolution& c, int processors) {
     const Shape& dy = c.pictures.sources[1].shape;
     s.m = outputs, s.n = inputs * taps, s.depth = first[0] * dy[2] * dy[3];
     const int64_t tiles = groups * ceiling(s.m, kTiles.rows) * ceiling(s.n, kTiles.columns);
-    s.splits = std::clamp<int64_t>(2 * processors / tiles, 1, ceiling(s.depth, kShortestShare));
+    const int64_t most = std::max<int64_t>(ceiling(s.depth, kShortestShare), 1);
+    s.splits = std::clamp<int64_t>(2 * processors / tiles, 1, most);
   }
   s.share = ceiling(ceiling(s.depth, s.splits), kTiles.depth) * kTiles.depth;
   return s;
