@@ -10,13 +10,9 @@ target_include_directories(fornax PUBLIC
 fornax_room(highway cmake)
 target_link_libraries(fornax PRIVATE ZLIB::ZLIB Threads::Threads)
 target_link_options(fornax INTERFACE LINKER:--gc-sections,--as-needed)
-if(NOT BUILD_SHARED_LIBS)
-  # Nothing refers to a backend, so a linker would leave its registrar in the archive.  The whole
-  # archive is taken, and --gc-sections drops what no registrar and no call reaches.
-  target_link_options(fornax INTERFACE
-    $<BUILD_INTERFACE:LINKER:--whole-archive,$<TARGET_FILE:fornax>,--no-whole-archive>
-    $<INSTALL_INTERFACE:LINKER:--whole-archive,$<TARGET_FILE:fornax::fornax>,--no-whole-archive>)
-endif()
+get_property(backends GLOBAL PROPERTY fornax_backends)
+list(JOIN backends " " backends)
+target_compile_definitions(fornax_backend PRIVATE "FORNAX_BACKENDS=${backends}")
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/fornax)
 install(TARGETS fornax EXPORT fornaxTargets)

@@ -10,9 +10,10 @@ function(fornax_room name folder)
   endif()
 endfunction()
 
-# A backend registers itself by a static initialiser; library.cmake keeps linkers from dropping it.
+# The registry, src/backend/registry.cpp, calls make_backend() of each, in order.
 function(fornax_backend name)
   fornax_room(backend_${name} backends/${name})
+  set_property(GLOBAL APPEND PROPERTY fornax_backends "FORNAX_BACKEND(${name})")
 endfunction()
 
 # A program that sees the library as a user does, in build/<preset>/<folder>/<name>.

@@ -1,5 +1,7 @@
 // Backend: the seam to what computes.  Fused groups of ops cross it, whole, and memory; no function
-// here is about one op.  backends/<name> implement it and register themselves.
+// here is about one op.  Each backends/<name> implements it and defines, in namespace
+// fornax::<name>, std::unique_ptr<Backend> make_backend(); its line in CMakeLists.txt puts it into
+// the registry.
 //
 // Thread-safety: every function may be called from several threads at once.
 #pragma once
@@ -84,5 +86,7 @@ class Backend {
   // (optional) What a person asking about the device should also know; may take milliseconds.
   virtual std::string remark(int /*device*/) { return {}; }
 };
+
+using MakeBackend = std::unique_ptr<Backend> (*)();
 
 }  // namespace fornax

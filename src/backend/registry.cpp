@@ -2,22 +2,34 @@
 
 #include <fornax/device.h>
 
-#include <algorithm>
 #include <deque>
 
 #include "base/error.h"
 #include "base/settings.h"
 
 namespace fornax {
+
+#define FORNAX_BACKEND(name)               \
+  namespace name {                         \
+  std::unique_ptr<Backend> make_backend(); \
+  }
+FORNAX_BACKENDS
+#undef FORNAX_BACKEND
+
 namespace {
 
-struct Entry {
-  int rank;
-  std::unique_ptr<Backend> (*make)();
+// FORNAX_BACKENDS is FORNAX_BACKEND(name) for each line of CMakeLists.txt, in order.
+#define FORNAX_BACKEND(name) name::make_backend,
+constexpr MakeBackend kBackends[] = {FORNAX_BACKENDS};
+#undef FORNAX_BACKEND
+
+struct Added {
+  std::vector<MakeBackend> backends;
+  bool closed = false;  // devices have been found
 };
-std::vector<Entry>& entries() {
-  static std::vector<Entry> list;
-  return list;
+Added& added() {
+  static Added backends;
+  return backends;
 }
 
 struct Found {
@@ -27,10 +39,11 @@ struct Found {
 
 Found* find_devices() {
   auto* found = new Found;
-  std::stable_sort(entries().begin(), entries().end(),
-                   [](const Entry& a, const Entry& b) { return a.rank < b.rank; });
-  for (const Entry& entry : entries()) {
-    Backend* backend = entry.make().release();  // lives as long as the process: buffers point at it
+  added().closed = true;
+  std::vector<MakeBackend> all(std::begin(kBackends), std::end(kBackends));
+  all.insert(all.end(), added().backends.begin(), added().backends.end());
+  for (const MakeBackend make : all) {
+    Backend* backend = make().release();  // lives as long as the process: buffers point at it
     std::string absence;
     int ordinal = 0;
     for (BackendDevice& device : backend->devices(absence)) {
@@ -53,8 +66,9 @@ Found& found() {
 
 }  // namespace
 
-Registered::Registered(int rank, std::unique_ptr<Backend> (*make)()) {
-  entries().push_back({rank, make});
+void add_backend(MakeBackend make) {
+  FORNAX_CHECK(!added().closed);
+  added().backends.push_back(make);
 }
 
 std::atomic<PhysicalDevice*> known_devices[kMostDevices];

@@ -1,4 +1,6 @@
-// The physical devices of this process: found once, at first use, never changed afterwards.
+// The physical devices of this process: found once, at first use, never changed afterwards.  They
+// are numbered in the order of the backends' lines in CMakeLists.txt; the first is the default.
+// First use may be in the initialiser of a static object.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -33,10 +35,7 @@ inline PhysicalDevice& physical_device(int number) {
 }
 int physical_device_count();
 
-// A backend registers itself by a static object in one of its files.  Devices are numbered by
-// ascending rank, then name; the usable one with the lowest rank is the default.
-struct Registered {
-  Registered(int rank, std::unique_ptr<Backend> (*make)());
-};
+// One more backend behind those of the build.  Requires: no device has been asked for yet.
+void add_backend(MakeBackend make);
 
 }  // namespace fornax

@@ -60,8 +60,8 @@ class Faulty : public Backend {
   void synchronize(int) override {}
 };
 
-const Registered registered{
-    200, []() -> std::unique_ptr<Backend> { return std::make_unique<Faulty>(); }};
+[[maybe_unused]] const bool added =
+    (add_backend([]() -> std::unique_ptr<Backend> { return std::make_unique<Faulty>(); }), true);
 
 }  // namespace
 }  // namespace fornax
