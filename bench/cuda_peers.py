@@ -211,15 +211,17 @@ def show(result, args):
 
 
 def judge(result, row, off):
-    """Adds the bars of a row and whether they hold."""
-    holds = [off <= 1] if off is not None else []
+    """Adds the bars of a row and whether they hold; no `ok` where one lacks its figure and the others hold."""
+    holds, known = ([off <= 1] if off is not None else []), True
     for key, bar, name in (("ratio", "bar", "bar"), ("of_copy", "of_copy", "least"), ("value", "most", "most")):
-        if bar in row and key in result:
+        if bar in row and key not in result:
+            known = False
+        elif bar in row:
             result[name] = row[bar]
             holds.append(result[key] >= row[bar] if name == "least" else result[key] <= row[bar])
     if off is not None:
         result["off"] = off if off != float("inf") else None
-    if holds:
+    if holds and (known or not all(holds)):
         result["ok"] = all(holds)
 
 
@@ -348,7 +350,10 @@ def main():
         return first_step_of_torch(args)
     deadline = time.monotonic() + args.seconds
     ours = Ours(args)
-    listing = ours.ask("list")
+    try:
+        listing = ours.ask("list")
+    except Failure as failure:
+        sys.exit(f"cuda: {failure}")
     ours.stop()  # no other process may hold the device while fresh ones are timed
     first_rows(args, listing["rows"], deadline)
     if args.rows.startswith("first"):
