@@ -10,7 +10,8 @@ class Matmul : public ::testing::Test {
              Style b_style = Style::plain) {
     const std::vector<Operand> operands = {random_operand(dtype, a, a_style, random_),
                                            random_operand(dtype, b, b_style, random_)};
-    testing::check(*device_, prepare_matmul, Op::matmul, operands, {}, 2 * double(a[a.rank() - 1]));
+    // Products of numbers up to 2.
+    testing::check(*device_, prepare_matmul, Op::matmul, operands, {}, 4 * double(a[a.rank() - 1]));
   }
 
   std::unique_ptr<Device> device_ = new_device();
