@@ -1,5 +1,5 @@
-// Work that is done once, by whoever comes first; the others wait for it.  Unlike std::call_once, it
-// may throw and is then tried again by the next one everywhere, also under thread sanitizers.
+// Work that is done once, by whoever comes first; the others wait for it.  Unlike std::call_once,
+// it may throw and is then tried again by the next one everywhere, also under thread sanitizers.
 #pragma once
 #include <atomic>
 #include <mutex>
