@@ -3,6 +3,7 @@
 #
 #   ./do demo [OPTIONS]           train a classifier on Fashion-MNIST (fornax train fashion-mnist)
 #   ./do test [PRESET] [OPTIONS]  build and run every test; OPTIONS go to ctest (-R tensor)
+#   ./do sanitize NAME [OPTIONS]  the tests under a sanitizer: NAME is asan (with ubsan) or tsan
 #   ./do build [PRESET]           release (default), debug, asan, tsan; each also as PRESET-clang
 #   ./do bench NAME [--json]      run bench/NAME.cpp; without NAME, list them
 #   ./do size                     lines per room, and the weight of a shipped program
@@ -99,6 +100,15 @@ run_tests() {
   tally "$results/ctest-report.xml"
 }
 
+# A finding ends the program it is in, so that it counts as a failure.
+sanitize() {
+  [[ ${1:-} =~ ^(asan|tsan)(-clang)?$ ]] || die "sanitize: give asan or tsan, each also as NAME-clang"
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:${ASAN_OPTIONS:-}
+  export UBSAN_OPTIONS=print_stacktrace=1:${UBSAN_OPTIONS:-}
+  export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:${TSAN_OPTIONS:-}
+  run_tests "$@"
+}
+
 command=${1:-help}
 shift || true
 case $command in
@@ -108,6 +118,7 @@ case $command in
     [[ " $* " == *" --save"* ]] || set -- --save build/fashion-mnist.safetensors "$@"
     exec build/release/cli/fornax train fashion-mnist "$@" ;;
   test) run_tests "$@" ;;
+  sanitize) sanitize "$@" ;;
   build) build "${1:-release}" ;;
   bench)
     [ $# -gt 0 ] || { ls bench/*.cpp | sed 's|.*/|./do bench |; s|\.cpp$||'; exit; }

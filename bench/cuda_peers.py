@@ -163,9 +163,8 @@ def warm_peers(work, row, expected, args):
                 for _ in range(3):
                     result = call(0)
                 work.wait(result, args.device)
-                if row["check_calls"] == 1 and each != "clone" and not wrong_peer(work, row, each, result[0], expected):
-                    ready[each] = call
-                elif row["check_calls"] > 1 or each == "clone":
+                compared = row["check_calls"] == 1 and each != "clone"
+                if not compared or not wrong_peer(work, row, each, result[0], expected):
                     ready[each] = call
         except Exception as error:  # whatever a library throws
             note(f"{row['name']}: {name} left out: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
@@ -182,16 +181,15 @@ def wrong_peer(work, row, name, result, expected):
 
 def rounds(ours, work, row, peers, args):
     """Medians of ours and of each peer, batch and sync, in turns."""
-    one = ours.run(row["name"], "sync", 3) * row["per"]
-    calls = max(2, min(CALLS, int(1e6 / max(one, 1))))
-    single = max(2, min(20, int(4e5 / max(one, 1))))
+    time_of = {name: lambda mode, n, call=call: time_peer(work, row, call, args.device, n, mode == "sync") for name, call in peers.items()}
+    time_of = {"ours": lambda mode, n: ours.run(row["name"], mode, n)} | time_of
+    once = {name: max(1, time("sync", 2) * row["per"]) for name, time in time_of.items()}
     samples = {}
     for _ in range(2 if args.quick else 5):
-        for mode, repeats in (("batch", calls), ("sync", single)):
-            samples.setdefault(("ours", mode), []).append(ours.run(row["name"], mode, repeats))
-            for name, call in peers.items():
-                value = time_peer(work, row, call, args.device, repeats, mode == "sync")
-                samples.setdefault((name, mode), []).append(value)
+        for mode, most in (("batch", CALLS), ("sync", 20)):
+            for name, time in time_of.items():
+                repeats = max(2, min(most, int(1e6 / once[name])))  # fewer where they would take more than a second
+                samples.setdefault((name, mode), []).append(time(mode, repeats))
     return {key: statistics.median(values) for key, values in samples.items()}
 
 
@@ -213,15 +211,17 @@ def show(result, args):
 
 
 def judge(result, row, off):
-    """Adds the bars of a row and whether they hold."""
-    holds = [off <= 1] if off is not None else []
+    """Adds the bars of a row and whether they hold; no `ok` where one lacks its figure and the others hold."""
+    holds, known = ([off <= 1] if off is not None else []), True
     for key, bar, name in (("ratio", "bar", "bar"), ("of_copy", "of_copy", "least"), ("value", "most", "most")):
-        if bar in row and key in result:
+        if bar in row and key not in result:
+            known = False
+        elif bar in row:
             result[name] = row[bar]
             holds.append(result[key] >= row[bar] if name == "least" else result[key] <= row[bar])
     if off is not None:
         result["off"] = off if off != float("inf") else None
-    if holds:
+    if holds and (known or not all(holds)):
         result["ok"] = all(holds)
 
 
@@ -262,8 +262,7 @@ def measure(ours, work, row, copy, args):
 
 
 def serve_rows(ours, work, listing, args, deadline):
-    show_device = getattr(work.torch.cuda, "get_device_name", lambda: "") if args.device.startswith("cuda") else lambda: "cpu"
-    note(f"{listing['device']}; torch {work.torch.__version__} on {show_device()}")
+    note(f"{listing['device']}; torch {work.torch.__version__}")
     copy, left = None, []
     for row in listing["rows"]:
         if row["op"] != "copy" and not row["name"].startswith(args.rows):
@@ -351,7 +350,10 @@ def main():
         return first_step_of_torch(args)
     deadline = time.monotonic() + args.seconds
     ours = Ours(args)
-    listing = ours.ask("list")
+    try:
+        listing = ours.ask("list")
+    except Failure as failure:
+        sys.exit(f"cuda: {failure}")
     ours.stop()  # no other process may hold the device while fresh ones are timed
     first_rows(args, listing["rows"], deadline)
     if args.rows.startswith("first"):

@@ -30,6 +30,9 @@ target_include_directories(fornax PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 fornax_room(fornax highway cmake)
 target_link_libraries(fornax PRIVATE ZLIB::ZLIB Threads::Threads)
+get_property(backends GLOBAL PROPERTY fornax_backends)
+list(JOIN backends " " backends)
+target_compile_definitions(fornax_backend PRIVATE "FORNAX_BACKENDS=${backends}")
 
 if(FORNAX_GPU)
   find_package(SQLite3 REQUIRED)

@@ -10,11 +10,12 @@ function(fornax_room library name folder)
   endif()
 endfunction()
 
-# Backends and runtimes register themselves by static initialisers; library.cmake keeps linkers from
-# dropping these.
+# The registry, src/backend/registry.cpp, calls make_backend() of each, in order.
 function(fornax_backend name)
   fornax_room(fornax backend_${name} backends/${name})
+  set_property(GLOBAL APPEND PROPERTY fornax_backends "FORNAX_BACKEND(${name})")
 endfunction()
+# A runtime registers itself by a static initialiser; library.cmake keeps linkers from dropping it.
 function(fornax_runtime name)
   fornax_room(fornax_gpu runtime_${name} runtimes/${name})
 endfunction()

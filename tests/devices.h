@@ -1,9 +1,7 @@
-// What tests of several folders share: a body run on each device, and the words of an error.
+// A body run on each device, for tests of several folders.
 #pragma once
 #include <fornax/device.h>
 #include <gtest/gtest.h>
-
-#include <string>
 
 namespace fornax {
 
@@ -15,17 +13,6 @@ void on_devices(Work work) {
     SCOPED_TRACE(listing.name);
     work(Device(listing.name));
   }
-}
-
-// The message of the error that `work` throws; empty where there is none.
-template <class Work>
-std::string message_of(Work&& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace fornax

@@ -87,6 +87,7 @@ class Cube : public Backend {
   }
 
   std::string_view name() const override { return name_; }
+  bool fuses_rows() const override { return true; }
   std::vector<BackendDevice> devices(std::string& absence) override {
     absence = absence_;
     std::vector<BackendDevice> list;
@@ -142,15 +143,16 @@ class Cube : public Backend {
   std::deque<Device> devices_;
 };
 
-const Registered kCube([] {
-  std::vector<RankedBackend> backends;
-  for (runtime::Runtime* runtime : runtime::runtimes()) {
-    auto cube = std::make_unique<Cube>(*runtime);
-    const int rank = cube->rank();
-    backends.push_back({rank, std::move(cube)});
-  }
-  return backends;
-});
+const bool kAdded = (add_backends([] {
+                       std::vector<RankedBackend> backends;
+                       for (runtime::Runtime* runtime : runtime::runtimes()) {
+                         auto cube = std::make_unique<Cube>(*runtime);
+                         const int rank = cube->rank();
+                         backends.push_back({rank, std::move(cube)});
+                       }
+                       return backends;
+                     }),
+                     true);
 
 }  // namespace
 }  // namespace fornax::cube

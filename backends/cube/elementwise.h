@@ -38,5 +38,8 @@ struct CopySide {
 };
 std::unique_ptr<PreparedGroup> prepare_copy(Device& device, const CopySide& from,
                                             const CopySide& to, DType dtype, const Shape& domain);
+std::unique_ptr<PreparedGroup> prepare_cast(Device& device, const CopySide& from, DType from_dtype,
+                                            const CopySide& to, DType to_dtype,
+                                            const Shape& domain);
 
 }  // namespace fornax::cube

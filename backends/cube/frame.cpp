@@ -7,6 +7,14 @@ namespace {
 
 constexpr int kThreads = 256;
 
+// The stride of an axis of one position says nothing.
+Strides that_matter(const std::vector<int64_t>& extents, Strides strides) {
+  for (size_t axis = 0; axis < extents.size(); axis++) {
+    if (extents[axis] <= 1) strides[axis] = 0;
+  }
+  return strides;
+}
+
 }  // namespace
 
 Anchor anchor_of(const Group& group) {
@@ -42,6 +50,7 @@ Framed declare_frame(Builder& k, const FrameClass& frame) {
 
 void Frame::read(std::string name, const Input& input, std::vector<int64_t> extents,
                  Strides strides, int alignment) {
+  strides = that_matter(extents, std::move(strides));
   ViewClass known = view_class(input.type.dtype, strides);
   known.number = input.number;
   known.alignment = input.number ? 1 : alignment;
@@ -55,6 +64,7 @@ void Frame::read(std::string name, Place place, DType dtype, std::vector<int64_t
 }
 void Frame::write(std::string name, Place place, DType dtype, std::vector<int64_t> extents,
                   Strides strides, int alignment, bool aliased) {
+  strides = that_matter(extents, std::move(strides));
   ViewClass known = view_class(dtype, strides);
   known.alignment = alignment;
   known.aliased = aliased;

@@ -11,6 +11,11 @@ namespace {
 
 constexpr kernel::Facts kAny{.most = INT64_MAX};
 
+// Of what is not negative and fits an index.
+kernel::Facts size_facts(DType index, int64_t divisor = 1) {
+  return {.divisor = divisor, .most = index == DType::i32 ? INT32_MAX : INT64_MAX};
+}
+
 bool passed(StrideClass stride) {
   return stride == StrideClass::forward || stride == StrideClass::backward;
 }
@@ -65,10 +70,10 @@ View declare_view(Builder& k, const std::string& name, const ViewClass& known, b
   const kernel::Facts facts{.divisor = known.alignment * int64_t(size_of(known.dtype)),
                             .aliased = known.aliased};
   view.memory = written ? k.output(name, known.dtype, facts) : k.buffer(name, known.dtype, facts);
-  if (known.backward()) view.first = k.number(name + "_first", index, kAny);
+  if (known.backward()) view.first = k.number(name + "_first", index, size_facts(index));
   for (size_t axis = 0; axis < known.strides.size(); axis++) {
     const bool given = passed(known.strides[axis]);
-    const kernel::Facts facts{.divisor = known.divisor, .most = INT64_MAX};
+    const kernel::Facts facts = size_facts(index, known.divisor);
     view.strides.push_back(given ? k.number(fmt::format("{}_stride{}", name, axis), index, facts)
                                  : Value());
   }
@@ -91,7 +96,7 @@ void pass_view(Arguments& arguments, Place place, const ViewClass& known,
 // d is (n + upper half of n * m) >> s, for n below 2^31.
 Extent declare_extent(Builder& k, const std::string& name, DType index) {
   Extent extent;
-  extent.size = k.number(name, index, kAny);
+  extent.size = k.number(name, index, size_facts(index));
   if (index == DType::i64) return extent;
   extent.multiplier = k.number(name + "_multiplier", DType::u32, {.most = UINT32_MAX});
   extent.shift = k.number(name + "_shift", DType::u32, {.most = 31});
@@ -151,7 +156,7 @@ std::string key_of(const Vectors& vectors) {
 
 void for_vectors(Builder& k, const Vectors& vectors, FunctionRef<void(Value, int)> body) {
   const int lanes = vectors.lanes;
-  const Value count = k.number("count", vectors.index, kAny);
+  const Value count = k.number("count", vectors.index, size_facts(vectors.index));
   const Value thread = thread_number(k, vectors.index);
   const Value whole = count >> std::countr_zero(unsigned(lanes));
   const auto vector = [&] { body(thread * lanes, lanes); };

@@ -210,17 +210,23 @@ std::unique_ptr<PreparedGroup> prepare_pointwise(Device& device, const Group& gr
   return prepare_elementwise(device, std::move(work));
 }
 
-std::unique_ptr<PreparedGroup> prepare_copy(Device& device, const CopySide& from,
-                                            const CopySide& to, DType dtype, const Shape& domain) {
+std::unique_ptr<PreparedGroup> prepare_cast(Device& device, const CopySide& from, DType from_dtype,
+                                            const CopySide& to, DType to_dtype,
+                                            const Shape& domain) {
   Elementwise work;
   work.name = "copy";
   work.domain = domain;
-  work.graph.steps = {{from.number ? Op::full : Op::leaf, {dtype, {}}, {}, {}, {}},
-                      {Op::copy, {dtype, {}}, {0}, {}, {}}};
+  const Op op = from_dtype == to_dtype ? Op::copy : Op::cast;
+  work.graph.steps = {{from.number ? Op::full : Op::leaf, {from_dtype, {}}, {}, {}, {}},
+                      {op, {to_dtype, {}}, {0}, {}, {}}};
   work.inputs = 1;
   work.reads = {{from.place, 0, from.first, from.strides, false}};
   work.writes = {{to.place, 1, to.first, to.strides, false}};
   return prepare_elementwise(device, std::move(work));
+}
+std::unique_ptr<PreparedGroup> prepare_copy(Device& device, const CopySide& from,
+                                            const CopySide& to, DType dtype, const Shape& domain) {
+  return prepare_cast(device, from, dtype, to, dtype, domain);
 }
 
 }  // namespace fornax::cube

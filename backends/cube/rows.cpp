@@ -222,7 +222,7 @@ class RowPlan {
     known.kept_tile = threads / across;
     known.reduced_tile = across * lanes * std::max(each, 1);
     known.whole_kept = kept() % known.kept_tile == 0;
-    known.whole_reduced = length % known.reduced_tile == 0;
+    known.whole_reduced = length > 0 && length % known.reduced_tile == 0;
     if (!known.single) {
       splits = splits_for(ceiling(kept(), known.kept_tile), turns(known), known.reduced_tile);
     }
@@ -239,7 +239,7 @@ class RowPlan {
     known.kept_tile = across * lanes;
     known.reduced_tile = down * each;
     known.whole_kept = nest_.extents.back() % known.kept_tile == 0;
-    known.whole_reduced = reduced() % known.reduced_tile == 0;
+    known.whole_reduced = reduced() > 0 && reduced() % known.reduced_tile == 0;
     if (!known.single) splits = splits_for(blocks(known), turns(known), known.reduced_tile);
   }
 

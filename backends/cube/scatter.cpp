@@ -11,6 +11,7 @@
 #include "backends/cube/frame.h"
 #include "backends/cube/indices.h"
 #include "backends/cube/kernels.h"
+#include "backends/cube/sequence.h"
 #include "base/error.h"
 #include "graph/attributes.h"
 
@@ -53,10 +54,10 @@ class Scatter {
         mode_(ScatterSettings(anchor_.attributes).mode),
         domain_(values().type.shape) {}
 
-  std::unique_ptr<PreparedGroup> prepare() const {
+  std::unique_ptr<PreparedGroup> prepare(const Group& group) const {
     const Shape& shape = anchor_.result.shape;
-    auto sequence = std::make_unique<Sequence>();
-    if (shape.element_count() == 0 && domain_.element_count() == 0) return sequence;
+    const DType dtype = anchor_.result.dtype;
+    auto sequence = std::make_unique<ScratchSequence>(device_, group);
     const int64_t length = domain_[axis_];
     const int64_t lines = length == 0 ? 0 : domain_.element_count() / length;
     const bool serial = lines >= kManyLines || length <= kShortLine || shape.element_count() == 0;
@@ -64,17 +65,25 @@ class Scatter {
       sequence->add(by_marks());
       return sequence;
     }
+    // Sums and products of small floats are rounded once, at the end.
+    const bool wide = is_floating(dtype) && size_of(dtype) < 4 && accumulates();
+    const DType computed = wide ? DType::f32 : dtype;
+    const Strides plain = row_major_strides({shape.begin(), shape.end()});
     const CopySide from{base().place, 0, strides_over(shape, shape, base().layout), base().number};
-    const CopySide to{Place::output(0), 0, row_major_strides({shape.begin(), shape.end()}), false};
-    sequence->add(prepare_copy(device_, from, to, anchor_.result.dtype, shape));
+    const CopySide y{Place::output(0), 0, plain, false};
+    CopySide sums = y;
+    if (wide) sums.place = sequence->scratch((shape.element_count() + 1) * int64_t(sizeof(float)));
+    sequence->add(prepare_cast(device_, from, dtype, sums, computed, shape));
     if (domain_.element_count() > 0) {
-      const bool atomic = !serial && has_atomic(mode_, anchor_.result.dtype);
-      sequence->add(atomic ? by_atomics() : by_lines());
+      const bool atomic = !serial && has_atomic(mode_, dtype);
+      sequence->add(atomic ? by_atomics() : by_lines(sums.place, computed));
     }
+    if (wide) sequence->add(prepare_cast(device_, sums, computed, y, dtype, shape));
     return sequence;
   }
 
  private:
+  bool accumulates() const { return mode_ == ScatterMode::add || mode_ == ScatterMode::multiply; }
   const Input& base() const { return anchor_.inputs[0]; }
   const Input& index() const { return anchor_.inputs[1]; }
   const Input& values() const { return anchor_.inputs[2]; }
@@ -98,7 +107,7 @@ class Scatter {
   }
   int64_t size() const { return anchor_.result.shape[axis_]; }
 
-  std::unique_ptr<PreparedGroup> by_lines() const {
+  std::unique_ptr<PreparedGroup> by_lines(Place results, DType dtype) const {
     const int64_t length = domain_[axis_];
     Shape lines = domain_;
     lines.erase(axis_);
@@ -116,8 +125,7 @@ class Scatter {
     const auto extents = with(nest.extents, length);
     frame.read("index", index(), extents, with(nest.strides[0], steps[0]));
     frame.read("value", values(), extents, with(nest.strides[1], steps[1]));
-    frame.write("y", Place::output(0), anchor_.result.dtype, with(nest.extents, size()),
-                with(nest.strides[2], along));
+    frame.write("y", results, dtype, with(nest.extents, size()), with(nest.strides[2], along));
     frame.number("size", DType::i64, size());
     frame.number("length", DType::i64, length);
     const auto body = [mode = mode_](Builder& k, const Framed& f, const At& at) {
@@ -130,10 +138,10 @@ class Scatter {
         const Value place = checked_index(k, f.views[0].load(k, from), f.numbers[0], inside);
         k.when(inside, [&] {
           to.push_back(k.cast(place, index));
-          const Value value = f.views[1].load(k, from);
           const View& y = f.views[2];
-          const Value old = mode == ScatterMode::assign ? Value() : y.load(k, to);
-          y.store(k, to, put(k, mode, old, value));
+          const Value value = k.cast(f.views[1].load(k, from), y.known.dtype);
+          if (mode == ScatterMode::assign) return y.store(k, to, value);
+          y.store(k, to, combined(mode, y.load(k, to), value));
         });
       });
     };
@@ -145,13 +153,6 @@ class Scatter {
                              .body = body,
                              .complaint = complaint()}));
     return list;
-  }
-
-  // Small dtypes are combined in the larger one and rounded each time, as elementwise ops are.
-  static Value put(Builder& k, ScatterMode mode, Value old, Value value) {
-    if (mode == ScatterMode::assign) return value;
-    const DType dtype = value.dtype(), computed = kernel::compute_dtype(dtype);
-    return k.cast(combined(mode, k.cast(old, computed), k.cast(value, computed)), dtype);
   }
 
   std::unique_ptr<PreparedGroup> by_atomics() const {
@@ -260,7 +261,7 @@ class Scatter {
       from.push_back(k.cast(mark - 1, at.element.dtype()));
       const Value taken = mark > 0;
       const Value old =
-          f.views[0].load(k, at.position, ~taken, k.constant(f.views[0].known.dtype, 0));
+          f.views[0].load(k, at.position, mark == 0, k.constant(f.views[0].known.dtype, 0));
       f.views[3].store(k, at.position, f.views[1].load(k, from, taken, old));
     };
     return walk(device_, {.name = "scatter",
@@ -280,7 +281,7 @@ class Scatter {
 }  // namespace
 
 std::unique_ptr<PreparedGroup> prepare_scatter(Device& device, const Group& group) {
-  return Scatter(device, group).prepare();
+  return Scatter(device, group).prepare(group);
 }
 
 }  // namespace fornax::cube

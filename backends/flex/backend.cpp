@@ -1,7 +1,7 @@
 // The backend "flex": the CPU of this process, device "cpu".
 #include <cstring>
 
-#include "backend/registry.h"
+#include "backend/backend.h"
 #include "backends/flex/describe.h"
 #include "backends/flex/kernels.h"
 #include "backends/flex/memory.h"
@@ -59,7 +59,8 @@ class Flex : public Backend {
   std::string remark(int) override { return describe_onednn(); }
 };
 
-const Registered kFlex(0, []() -> std::unique_ptr<Backend> { return std::make_unique<Flex>(); });
-
 }  // namespace
+
+std::unique_ptr<Backend> make_backend() { return std::make_unique<Flex>(); }
+
 }  // namespace fornax::flex

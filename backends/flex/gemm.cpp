@@ -94,15 +94,17 @@ class Product {
                        .a = nullptr,
                        .a_row = a_.row,
                        .a_step = a_.column,
-                       .b = packed_b + strip * task.depth * tiles_.columns,
+                       .b = nullptr,
                        .offsets = offsets,
                        .c = nullptr,
                        .c_row = size_.n,
                        .columns = tiles_.columns,
                        .accumulate = task.p > 0};
-      if (direct_b_ && width == tiles_.columns) {
+      if (!direct_b_) {
+        call.b = packed_b + strip * task.depth * tiles_.columns;
+      } else if (width == tiles_.columns) {
         call.b = static_cast<const T*>(b_.data) + task.p * b_.row + column;
-      } else if (direct_b_) {
+      } else {
         run_last_strip(task, column, width, call, packed_a.as<T>());
         continue;
       }

@@ -12,6 +12,7 @@
 
 #include "base/blocks.h"
 #include "base/error.h"
+#include "base/sanitizer.h"
 
 namespace fornax::flex {
 namespace {
@@ -73,6 +74,7 @@ void* take_from_system(size_t bytes) {
 }
 
 void give_to_system(void* block, size_t bytes) {
+  allow_bytes(block, bytes);
   if (bytes >= kMapped) {
     munmap(block, bytes);
   } else {
@@ -118,10 +120,12 @@ void release_small(Buffer* buffer) {
 
 void release_large(Buffer* buffer) {
   Store& s = store();
+  const size_t usable = size_class(buffer->bytes);
   count_release(buffer->bytes);
+  forbid_bytes(buffer->data, usable);
   {
     std::lock_guard lock(s.mutex);
-    s.free[buffer->bytes].push_back(buffer->data);
+    s.free[usable].push_back(buffer->data);
   }
   buffer->~Buffer();
   free_block(buffer, kHeader);
@@ -139,26 +143,27 @@ size_t size_class(size_t bytes) {
 
 Ref<Buffer> allocate_buffer(int device, size_t bytes) {
   if (bytes + kHeader <= kLargestBlock) {
-    const size_t usable = (bytes + 63) / 64 * 64;
-    auto* block = static_cast<char*>(allocate_block(kHeader + usable));
+    auto* block = static_cast<char*>(allocate_block(kHeader + bytes));
     auto* buffer = new (block) Buffer;
     buffer->device = device;
     buffer->data = block + kHeader;
-    buffer->bytes = usable;
+    buffer->bytes = bytes;
     buffer->release = release_small;
-    count_use(usable);
+    count_use(bytes);
     return Ref<Buffer>::adopt(buffer);
   }
   if (bytes > physical_memory()) out_of_memory(bytes);
   const size_t usable = size_class(bytes);
   void* data = take_block(usable);
   if (!data) out_of_memory(bytes);
+  forbid_bytes(data, usable);
+  allow_bytes(data, bytes);
   auto* buffer = new (allocate_block(kHeader)) Buffer;
   buffer->device = device;
   buffer->data = data;
-  buffer->bytes = usable;
+  buffer->bytes = bytes;
   buffer->release = release_large;
-  count_use(usable);
+  count_use(bytes);
   return Ref<Buffer>::adopt(buffer);
 }
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "backend/registry.h"
+#include "backend/backend.h"
 #include "backends/reference/interpret.h"
 #include "base/error.h"
 
@@ -98,8 +98,8 @@ class ReferenceBackend : public Backend {
   Memory memory_;
 };
 
-const Registered registered{
-    100, []() -> std::unique_ptr<Backend> { return std::make_unique<ReferenceBackend>(); }};
-
 }  // namespace
+
+std::unique_ptr<Backend> make_backend() { return std::make_unique<ReferenceBackend>(); }
+
 }  // namespace fornax::reference

@@ -228,6 +228,8 @@ class Training:
 def to_jax(tensor):
     import jax
 
+    if tensor.is_cuda:
+        torch.cuda.synchronize()  # the two libraries know nothing of each other's streams
     return jax.dlpack.from_dlpack((tensor if tensor.is_floating_point() else tensor.int()).contiguous())
 
 

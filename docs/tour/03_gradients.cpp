@@ -18,6 +18,12 @@ int main() {
   (x * 3).sum().backward();
   claim(x.grad().to_vector<float>() == std::vector<float>{5, 7, 9});  // gradients add up
 
+  // Values that are not single numbers want a gradient to begin with: that of what is made of them.
+  const Tensor squares = x * x;
+  squares.backward(tensor({1.0, 0.0, 0.0}), {.retain_graph = true});
+  squares.backward(tensor({0.0, 0.0, 10.0}));
+  claim(x.grad().to_vector<float>() == std::vector<float>{7, 7, 69});
+
   // grad() returns gradients and touches none that are kept; with create_graph it can be repeated.
   const Tensor y = tensor({2.0}).require_grad();
   const Tensor cube = (y * y * y).sum();

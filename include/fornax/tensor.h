@@ -32,6 +32,9 @@ struct MaxResult;
 struct ReduceOptions {
   bool keep_dims = false;  // keep reduced axes with size 1
 };
+struct BackwardOptions {
+  bool retain_graph = false;  // the graph can be walked again
+};
 struct VarianceOptions {
   int64_t correction = 1;  // divisor is the element count minus this; 0 is the biased variance
   bool keep_dims = false;
@@ -172,11 +175,11 @@ class Tensor {
   Tensor require_grad(Site site = Site::here()) const;
   bool requires_grad() const;  // tracked, as a leaf or as a result of tracked values
   Tensor detach(Site site = Site::here()) const;
-  // Accumulates gradients of this value, which must be a single number, into the leaves it came
-  // from. Error(value): not tracked, more than one element (seed it with `gradient`), or already
-  // spent.
-  void backward(Site site = Site::here()) const;
-  void backward(const Tensor& gradient, bool retain_graph, Site site = Site::here()) const;
+  // Accumulates the gradient of this value, a single number, into the leaves it came from; given
+  // `gradient`, of this value's shape, that of (gradient * value).sum().  Error(value): not
+  // tracked, more than one element and no `gradient`, or already spent.
+  void backward(BackwardOptions o = {}, Site site = Site::here()) const;
+  void backward(const Tensor& gradient, BackwardOptions o = {}, Site site = Site::here()) const;
   // What backward() left here; undefined before.  Leaves, and results after retain_grad().
   Tensor grad() const;
   void set_grad(const Tensor& gradient) const;  // replaces it; undefined clears it

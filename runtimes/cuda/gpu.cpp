@@ -58,7 +58,7 @@ void Gpu::check_usable() const {
 
 void Gpu::enter() {
   check_usable();
-  std::call_once(opened_, [this] { open(); });
+  open_once_([this] { open(); });
   check(driver_->use_context(context_), "using the device");
 }
 

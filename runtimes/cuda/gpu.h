@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/once.h"
 #include "runtime/pool.h"
 #include "runtimes/cuda/driver.h"
 
@@ -73,7 +74,7 @@ class Gpu {
   const Device device_;
   const std::string name_;
   const unsigned forks_;
-  std::once_flag opened_;
+  Once open_once_;
   Context context_ = nullptr;
   Stream stream_ = nullptr;
   std::unique_ptr<runtime::Pool> pool_;

@@ -12,7 +12,7 @@ Program::Program(std::shared_ptr<Gpu> gpu, runtime::Source from, runtime::Report
 }
 
 Function Program::function() const {
-  std::call_once(loaded_, [this] { load(); });
+  load_once_([this] { load(); });
   return function_;
 }
 

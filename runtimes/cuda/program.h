@@ -4,7 +4,6 @@
 // not changed after they were made.
 #pragma once
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -38,7 +37,7 @@ class Program final : public runtime::Program {
 
   const std::shared_ptr<Gpu> gpu_;
   const std::string* const label_;
-  mutable std::once_flag loaded_;
+  mutable Once load_once_;
   mutable std::string code_;  // until it is loaded
   mutable std::shared_ptr<LoadedModule> module_;
   mutable Function function_ = nullptr;

@@ -125,13 +125,13 @@ void CudaRuntime::add_device(int ordinal) {
 }
 
 const std::vector<runtime::RuntimeDevice>& CudaRuntime::devices(std::string& absence) {
-  std::call_once(found_, [this] { find(); });
+  find_once_([this] { find(); });
   absence = absence_;
   return devices_;
 }
 
 CudaRuntime::Unit& CudaRuntime::unit(int device) {
-  std::call_once(found_, [this] { find(); });
+  find_once_([this] { find(); });
   if (device < 0 || size_t(device) >= units_.size()) {
     fail(ErrorKind::device, "cuda: there is no device {} of {}{}{}", device, units_.size(),
          absence_.empty() ? "" : ": ", absence_);

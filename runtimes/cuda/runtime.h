@@ -5,7 +5,6 @@
 // Thread-safety: every function may be called from several threads at once.
 #pragma once
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -62,7 +61,7 @@ class CudaRuntime final : public runtime::Runtime {
   Unit& waiting(int device);
 
   const RuntimeOptions options_;
-  std::once_flag found_;  // what follows does not change afterwards
+  Once find_once_;  // what follows does not change afterwards
   std::shared_ptr<const Driver> driver_;
   std::shared_ptr<const Nvrtc> nvrtc_;
   std::vector<runtime::RuntimeDevice> devices_;

@@ -1,5 +1,7 @@
 // Backend: the seam to what computes.  Fused groups of ops cross it, whole, and memory; no function
-// here is about one op.  backends/<name> implement it and register themselves.
+// here is about one op.  Each backends/<name> implements it and defines, in namespace
+// fornax::<name>, std::unique_ptr<Backend> make_backend(); its line in CMakeLists.txt puts it into
+// the registry.
 //
 // Thread-safety: every function may be called from several threads at once.
 #pragma once
@@ -80,9 +82,15 @@ class Backend {
   virtual void execute(const Prepared& prepared, std::span<const Argument> inputs,
                        std::span<const Argument> outputs) = 0;
   virtual void synchronize(int device) = 0;
+  // (optional) Whether a group may hold more than one reduce op.  All of them reduce the same axes
+  // of `domain`; other steps have the domain's shape or the reduced one, and steps of the first
+  // read those of the second as they broadcast.  The anchor is one of the reductions.
+  virtual bool fuses_rows() const { return false; }
   virtual SmallKernel small_kernel() { return nullptr; }  // (optional)
   // (optional) What a person asking about the device should also know; may take milliseconds.
   virtual std::string remark(int /*device*/) { return {}; }
 };
+
+using MakeBackend = std::unique_ptr<Backend> (*)();
 
 }  // namespace fornax

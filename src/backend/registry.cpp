@@ -2,23 +2,35 @@
 
 #include <fornax/device.h>
 
-#include <algorithm>
 #include <deque>
 
 #include "base/error.h"
 #include "base/settings.h"
 
 namespace fornax {
+
+#define FORNAX_BACKEND(name)               \
+  namespace name {                         \
+  std::unique_ptr<Backend> make_backend(); \
+  }
+FORNAX_BACKENDS
+#undef FORNAX_BACKEND
+
 namespace {
 
-struct Entry {
-  int rank;
-  std::unique_ptr<Backend> (*make)();  // or
-  std::vector<RankedBackend> (*make_all)();
+// FORNAX_BACKENDS is FORNAX_BACKEND(name) for each line of CMakeLists.txt, in order.
+#define FORNAX_BACKEND(name) name::make_backend,
+constexpr MakeBackend kBackends[] = {FORNAX_BACKENDS};
+#undef FORNAX_BACKEND
+
+using MakeBackends = std::vector<RankedBackend> (*)();
+struct Added {
+  std::vector<MakeBackends> libraries;
+  bool closed = false;  // devices have been found
 };
-std::vector<Entry>& entries() {
-  static std::vector<Entry> list;
-  return list;
+Added& added() {
+  static Added backends;
+  return backends;
 }
 
 struct Found {
@@ -28,12 +40,9 @@ struct Found {
 
 std::vector<RankedBackend> make_backends() {
   std::vector<RankedBackend> all;
-  for (const Entry& entry : entries()) {
-    if (entry.make) {
-      all.push_back({entry.rank, entry.make()});
-      continue;
-    }
-    for (RankedBackend& made : entry.make_all()) all.push_back(std::move(made));
+  for (const MakeBackend make : kBackends) all.push_back({int(all.size()) * 100, make()});
+  for (const MakeBackends make : added().libraries) {
+    for (RankedBackend& made : make()) all.push_back(std::move(made));
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const RankedBackend& a, const RankedBackend& b) { return a.rank < b.rank; });
@@ -42,6 +51,7 @@ std::vector<RankedBackend> make_backends() {
 
 Found* find_devices() {
   auto* found = new Found;
+  added().closed = true;
   for (RankedBackend& made : make_backends()) {
     Backend* backend = made.backend.release();  // lives as long as the process: buffers point at it
     std::string absence;
@@ -66,11 +76,9 @@ Found& found() {
 
 }  // namespace
 
-Registered::Registered(int rank, std::unique_ptr<Backend> (*make)()) {
-  entries().push_back({rank, make, nullptr});
-}
-Registered::Registered(std::vector<RankedBackend> (*make_all)()) {
-  entries().push_back({0, nullptr, make_all});
+void add_backends(MakeBackends make) {
+  FORNAX_CHECK(!added().closed);
+  added().libraries.push_back(make);
 }
 
 std::atomic<PhysicalDevice*> known_devices[kMostDevices];

@@ -1,4 +1,6 @@
-// The physical devices of this process: found once, at first use, never changed afterwards.
+// The physical devices of this process: found once, at first use, never changed afterwards.  They
+// are numbered in the order of the backends' lines in CMakeLists.txt; the first is the default.
+// First use may be in the initialiser of a static object.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -34,16 +36,14 @@ inline PhysicalDevice& physical_device(int number) {
 }
 int physical_device_count();
 
-// A backend registers itself by a static object in one of its files.  Devices are numbered by
-// ascending rank, then name; the usable one with the lowest rank is the default.
+// A backend of the build has the rank of its line, 0, 100, ...  Devices are numbered by ascending
+// rank, then name; the usable one with the lowest rank is the default.
 struct RankedBackend {
   int rank;
   std::unique_ptr<Backend> backend;
 };
-struct Registered {
-  Registered(int rank, std::unique_ptr<Backend> (*make)());
-  // Backends whose number is known when they are made.
-  explicit Registered(std::vector<RankedBackend> (*make_all)());
-};
+// The backends of a library that a program links beside this one.  Called by a static object of
+// that library, before any device has been asked for.
+void add_backends(std::vector<RankedBackend> (*make)());
 
 }  // namespace fornax

@@ -6,20 +6,12 @@
 #include <new>
 #include <vector>
 
+#include "base/sanitizer.h"
+
 namespace fornax {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kPooled = false;  // let the sanitizer see every block
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kPooled = false;
-#else
-constexpr bool kPooled = true;
-#endif
-#else
-constexpr bool kPooled = true;
-#endif
+constexpr bool kPooled = !kAddressSanitizer && !kThreadSanitizer;  // let those see every block
 
 constexpr size_t kSmallest = 64;
 constexpr int kClasses = 6;  // 64 ... 2048 bytes

@@ -40,12 +40,12 @@ Tensor seed_of(const Tensor& output, const Tensor* seed, const char* name) {
 NoGrad::NoGrad() : before_(set_grad_enabled(false)) {}
 NoGrad::~NoGrad() { set_grad_enabled(before_); }
 
-void Tensor::backward(Site site) const { backward({}, false, site); }
+void Tensor::backward(BackwardOptions o, Site site) const { backward(Tensor(), o, site); }
 
-void Tensor::backward(const Tensor& gradient, bool retain_graph, Site site) const {
+void Tensor::backward(const Tensor& gradient, BackwardOptions o, Site site) const {
   Call call("backward", site);
   Root root{tape_or_fail(*this, "backward", "the value"), seed_of(*this, &gradient, "backward")};
-  run_backward({std::move(root)}, {.retain_graph = retain_graph, .wanted = {}, .stops = {}});
+  run_backward({std::move(root)}, {.retain_graph = o.retain_graph, .wanted = {}, .stops = {}});
 }
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,

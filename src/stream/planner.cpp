@@ -7,13 +7,19 @@
 //   - a pointwise node joins a group whose steps so far have its shape: the one that makes its
 //     operand, else one of the newest that reads what it reads, else the newest of all;
 //   - a reduction joins the pointwise group that makes its operand, and becomes the group's anchor;
-//   - a pointwise node of the reduced shape joins the reduction that it reads.
-// Views join nothing: they are layouts of the value that they look at.
+//   - a pointwise node of the reduced shape joins the reduction that it reads;
+//   - where the backend fuses rows, further reductions over the same axes join, and pointwise nodes
+//     of the domain's shape that read what was reduced.
+// Axes of extent 1 make no difference between shapes here: in the group's graph a node has the
+// shape of the domain or of the anchor's result, its inputs are given axes to match, and views that
+// only drop or insert such axes are seen through.  Other views join nothing: they are layouts of
+// the value that they look at.
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/settings.h"
+#include "stream/alike.h"
 #include "stream/plan.h"
 
 namespace fornax {
@@ -47,7 +53,8 @@ class Planner {
       : segment_(segment),
         leaves_(int(segment.leaves.size())),
         backend_(backend),
-        ordinal_(ordinal) {}
+        ordinal_(ordinal),
+        fuses_rows_(backend.fuses_rows()) {}
 
   Plan run() {
     group_nodes();
@@ -75,6 +82,7 @@ class Planner {
 
   void group_nodes() {
     group_.assign(segment_.nodes.size(), -1);
+    kept_.assign(segment_.nodes.size(), false);
     for (int n = 0; n < int(segment_.nodes.size()); n++) {
       const SegmentNode& x = node(n);
       if (is_view(x.op)) {
@@ -123,7 +131,8 @@ class Planner {
   void add(int n, int group) {
     Draft& draft = drafts_[size_t(group)];
     const SegmentNode& x = node(n);
-    if (!works_by_element(x.op)) {
+    kept_[size_t(n)] = is_reduce(x.op) || (draft.anchor >= 0 && x.type.shape != draft.domain);
+    if (!works_by_element(x.op) && draft.anchor < 0) {
       draft.anchor = n;
       draft.result = x.type.shape;
     }
@@ -140,29 +149,109 @@ class Planner {
         draft.inputs + int(x.inputs.size()) > kMostInputs) {
       return false;
     }
+    if (fuses_rows_ && is_rows(draft)) return joins_rows(n, group);
     const bool by_element = works_by_element(x.op);
     if (!by_element && (!is_reduce(x.op) || draft.anchor >= 0)) return false;
     const Shape& wanted = draft.anchor >= 0 ? draft.result : draft.domain;
-    if (by_element && x.type.shape != wanted) return false;
+    if (by_element && !same_but_for_ones(x.type.shape, wanted)) return false;
     for (int input : x.inputs) {
       if (group_of(input) != group) continue;
-      const int producer = input - leaves_;
-      // A view of what the group makes needs that in memory; and after the anchor only what has the
-      // anchor's shape because it comes after it can be read.
+      const int producer = seen_through(input) - leaves_;
+      // Another view of what the group makes needs that in memory; and after the anchor only what
+      // has the anchor's shape because it comes after it can be read.
       if (is_view(node(producer).op)) return false;
-      if (node(producer).type.shape != (by_element ? wanted : draft.domain)) return false;
+      if (by_element ? !same_but_for_ones(node(producer).type.shape, wanted)
+                     : type_of(input).shape != draft.domain) {
+        return false;
+      }
       if (draft.anchor >= 0 && producer < draft.anchor) return false;
     }
     return true;
   }
 
-  // Values read outside their group, through a view, or by somebody after the segment are stored.
+  bool is_rows(const Draft& draft) const {
+    return draft.anchor >= 0 && is_reduce(node(draft.anchor).op);
+  }
+
+  // Whether node n may become part of a group of rows: it has the domain's shape or the reduced
+  // one, and reads what the group makes as that broadcasts to it.
+  bool joins_rows(int n, int group) const {
+    const Draft& draft = drafts_[size_t(group)];
+    const SegmentNode& x = node(n);
+    const bool by_element = works_by_element(x.op);
+    const bool whole = by_element && x.type.shape == draft.domain;
+    if (!by_element) {
+      if (!is_reduce(x.op) || x.attributes != node(draft.anchor).attributes ||
+          type_of(x.inputs[0]).shape != draft.domain) {
+        return false;
+      }
+    } else if (!whole && !same_but_for_ones(x.type.shape, draft.result)) {
+      return false;
+    }
+    for (int input : x.inputs) {
+      if (group_of(input) != group) continue;
+      const int producer = row_source(input, draft) - leaves_;
+      if (is_view(node(producer).op)) return false;
+      const bool reduced = is_kept(producer);
+      if (!by_element ? reduced : !whole && !reduced) return false;
+      if (whole && reduced && !broadcasts_alike(viewed_shape(input, draft), draft.result)) {
+        return false;
+      }
+      if (!whole && by_element && !same_but_for_ones(type_of(input).shape, draft.result)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // The shape of `input` before it is expanded to the domain.
+  const Shape& viewed_shape(int input, const Draft& draft) const {
+    while (input >= leaves_ && type_of(input).shape == draft.domain &&
+           (node(input - leaves_).op == Op::expand || node(input - leaves_).op == Op::detach)) {
+      input = node(input - leaves_).inputs[0];
+    }
+    return type_of(input).shape;
+  }
+  // As seen_through(), also through an expansion to the domain.
+  int row_source(int input, const Draft& draft) const {
+    int source = seen_through(input);
+    if (source >= leaves_ && node(source - leaves_).op == Op::expand &&
+        node(source - leaves_).type.shape == draft.domain) {
+      source = seen_through(node(source - leaves_).inputs[0]);
+    }
+    return source;
+  }
+  // Whether node n of a group of rows has one value per row.
+  bool is_kept(int n) const { return kept_[size_t(n)]; }
+
+  // What `input` looks at through views that only drop or insert axes of extent 1.
+  int seen_through(int input) const {
+    while (input >= leaves_) {
+      const SegmentNode& view = node(input - leaves_);
+      if (view.op != Op::reshape && view.op != Op::expand && view.op != Op::detach) break;
+      if (!same_but_for_ones(type_of(view.inputs[0]).shape, view.type.shape)) break;
+      input = view.inputs[0];
+    }
+    return input;
+  }
+
+  // The shape that node n has in its group's graph.
+  const Shape& shape_in_group(int n) const {
+    const Draft& draft = drafts_[size_t(group_[size_t(n)])];
+    if (n == draft.anchor) return node(n).type.shape;
+    if (fuses_rows_ && is_rows(draft)) return is_kept(n) ? draft.result : draft.domain;
+    return draft.anchor >= 0 && n > draft.anchor ? draft.result : draft.domain;
+  }
+
+  // Values read outside their group, or by somebody after the segment, are stored; of a view what
+  // it looks at.
   void find_stored() {
     stored_.assign(segment_.nodes.size(), false);
-    for (int n = 0; n < int(segment_.nodes.size()); n++) {
-      if (node(n).outlives && !is_view(node(n).op)) stored_[size_t(n)] = true;
+    for (int n = int(segment_.nodes.size()); n-- > 0;) {
+      if (node(n).outlives) stored_[size_t(n)] = true;
       for (int input : node(n).inputs) {
-        if (input >= leaves_ && (is_view(node(n).op) || group_of(input) != group_[size_t(n)])) {
+        if (input < leaves_) continue;
+        if (is_view(node(n).op) ? stored_[size_t(n)] : group_of(input) != group_[size_t(n)]) {
           stored_[size_t(input - leaves_)] = true;
         }
       }
@@ -214,39 +303,58 @@ class Planner {
     return {constant ? Op::full : Op::leaf, type, {}, std::move(attributes), Scalar(0)};
   }
 
-  void emit(const Draft& draft) {
+  // A group under way.
+  struct Building {
     Group group;
-    group.domain = draft.domain;
     PlanStep step;
+    std::vector<int64_t> offsets;             // of the inputs
+    std::vector<std::pair<int, Shape>> read;  // by the inputs: what, and the axes it is given
+    std::map<int, int> steps;                 // per node
+  };
+
+  // The step for an operand of node n.
+  int operand(Building& building, int n, int input) {
+    if (group_of(input) == group_[size_t(n)]) {
+      return building.steps.at(row_source(input, drafts_[size_t(group_[size_t(n)])]) - leaves_);
+    }
+    auto& [group, step, offsets, read, steps] = building;
+    const Location location = locate(input);
+    Type type = type_of(input);
+    Layout layout = location.layout;
+    match_axes(node(n).type.shape, shape_in_group(n), type, layout);
+    const auto known = std::find(read.begin(), read.end(), std::pair(input, type.shape));
+    if (known != read.end()) return int(known - read.begin());
+    read.emplace_back(input, type.shape);
+    offsets.push_back(std::exchange(layout.offset, 0));
+    group.graph.steps.push_back(leaf_step(type, location.value));
+    group.layouts.push_back(layout);
+    step.inputs.push_back(location.value);
+    return group.inputs++;
+  }
+
+  void emit(const Draft& draft) {
+    Building building;
+    auto& [group, step, offsets, read, steps] = building;
+    group.domain = draft.domain;
     step.node = draft.anchor >= 0 ? draft.anchor : draft.nodes.back();
-    std::vector<int64_t> offsets;
-    std::map<int, int> step_of;  // input as numbered by the segment -> step of the group
-    for (int n : draft.nodes) {
+    for (int n : draft.nodes) {  // inputs come before all work
       for (int input : node(n).inputs) {
-        if (group_of(input) == group_[size_t(n)] && !is_view(node(input - leaves_).op)) continue;
-        if (step_of.count(input)) continue;
-        const Location location = locate(input);
-        step_of[input] = int(group.graph.steps.size());
-        group.graph.steps.push_back(leaf_step(type_of(input), location.value));
-        group.layouts.push_back(location.layout);
-        group.layouts.back().offset = 0;
-        offsets.push_back(location.layout.offset);
-        step.inputs.push_back(location.value);
+        if (group_of(input) != group_[size_t(n)]) operand(building, n, input);
       }
     }
-    group.inputs = int(group.graph.steps.size());
     for (int n : draft.nodes) {
-      Step work{node(n).op, node(n).type, {}, node(n).attributes, Scalar(0)};
-      for (int input : node(n).inputs) work.inputs.push_back(step_of.at(input));
+      const Type type{node(n).type.dtype, shape_in_group(n)};
+      Step work{node(n).op, type, {}, node(n).attributes, Scalar(0)};
+      for (int input : node(n).inputs) work.inputs.push_back(operand(building, n, input));
       const int number = int(group.graph.steps.size());
-      step_of[n + leaves_] = number;
+      steps[n] = number;
       if (n == draft.anchor) group.anchor = number;
       group.graph.steps.push_back(std::move(work));
       if (!stored_[size_t(n)]) continue;
       group.graph.outputs.push_back(number);
       const int value = plan_.values++;
       locations_[size_t(n)] = {value, row_major(node(n).type.shape)};
-      step.outputs.push_back({value, node(n).type, node(n).op, -1});
+      step.outputs.push_back({value, type, node(n).op, -1});
     }
     if (group.graph.outputs.empty()) return;  // only its views' views were wanted, or nothing
     finish(std::move(step), group, offsets);
@@ -343,9 +451,11 @@ class Planner {
   const int leaves_;
   Backend& backend_;
   const int ordinal_;
+  const bool fuses_rows_;
   Plan plan_;
   std::vector<Draft> drafts_;
   std::vector<int> group_;    // per node; of a view the group of what it looks at
+  std::vector<bool> kept_;    // per node: of a group of rows, one value per row
   std::vector<bool> stored_;  // per node
   std::vector<Location> locations_;
   std::vector<std::vector<Candidate>> candidates_;  // per plan step

@@ -153,7 +153,13 @@ void check_count(size_t values, const Shape& shape, Site site) {
 
 Tensor from_bytes(const void* data, DType dtype, Shape shape, Device device, Site site) {
   Call call("from", site);
-  return from_host(data, {dtype, checked(shape, dtype)}, device);
+  const Type type{dtype, checked(shape, dtype)};
+  if (dtype != DType::bool_) return from_host(data, type, device);
+  // A file may bring any byte; kernels take every bool for 0 or 1.
+  const auto* bytes = static_cast<const uint8_t*>(data);
+  std::vector<uint8_t> truths(static_cast<size_t>(type.shape.element_count()));
+  for (size_t i = 0; i < truths.size(); i++) truths[i] = bytes[i] != 0;
+  return from_host(truths.data(), type, device);
 }
 
 Tensor zeros(Shape shape, Options o, Site site) {

@@ -116,8 +116,10 @@ Tensor moved(const Tensor& x, Device device) {
   const size_t size = size_of(type.dtype);
   const size_t bytes = size_t(type.shape.element_count()) * size;
   std::vector<std::byte> host(bytes);
-  physical_device(ready->device)
-      .backend->read(host.data(), *ready->buffer, size_t(ready->layout.offset) * size, bytes);
+  if (bytes) {
+    physical_device(ready->device)
+        .backend->read(host.data(), *ready->buffer, size_t(ready->layout.offset) * size, bytes);
+  }
   return from_host(host.data(), type, device);
 }
 

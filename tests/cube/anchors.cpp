@@ -6,6 +6,7 @@
 #include "graph/attributes.h"
 #include "tests/cube/run.h"
 #include "tests/devices.h"
+#include "tests/errors.h"
 
 namespace fornax::cube {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "runtimes/cuda/runtime.h"
 #include "tests/cuda/fake/fake.h"
-#include "tests/devices.h"
+#include "tests/errors.h"
 
 namespace fornax::cuda {
 

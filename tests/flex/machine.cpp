@@ -61,8 +61,9 @@ TEST(FlexMemory, BlocksAreAlignedAndCounted) {
     EXPECT_EQ(
         reinterpret_cast<uintptr_t>(buffer->data) % (bytes >= (size_t(2) << 20) ? 1 << 21 : 64),
         0u);
-    EXPECT_GE(buffer->bytes, bytes);
-    EXPECT_LE(double(buffer->bytes), double(bytes) * 1.126 + 64);
+    EXPECT_EQ(buffer->bytes, bytes);
+    EXPECT_GE(size_class(bytes), bytes);
+    EXPECT_LE(double(size_class(bytes)), double(bytes) * 1.126 + 64);
     std::memset(buffer->data, 1, buffer->bytes);
     EXPECT_EQ(memory_use().in_use, before + buffer->bytes);
     EXPECT_GE(memory_use().peak, before + buffer->bytes);

@@ -1,6 +1,7 @@
 // Gradients against central differences in f64.  A plain header for the tests of this folder.
 #pragma once
 #include "tests/devices.h"
+#include "tests/errors.h"
 #include "tests/tensor/expect.h"
 
 namespace fornax {

@@ -274,7 +274,7 @@ TEST_ON_DEVICES(Balanced, walks_twice_and_differentiates_twice) {
   const Device on = device.autodiff(Checkpointing::balanced);
   const Tensor x = full({3}, 0.7, {.device = on}).require_grad();
   const Tensor y = (x.sin().exp() * x).sum();
-  y.backward({}, true);
+  y.backward({.retain_graph = true});
   y.backward();
   const Tensor z = full({3}, 0.7, {.device = device}).require_grad();
   (z.sin().exp() * z).sum().backward();

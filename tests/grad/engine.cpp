@@ -44,7 +44,7 @@ TEST_ON_DEVICES(Backward, a_rebound_copy_is_on_its_own) {
 TEST_ON_DEVICES(Backward, twice_needs_retain_graph) {
   const Tensor x = tracked({2}, device);
   const Tensor y = (x * x).sum();
-  y.backward({}, true);
+  y.backward({.retain_graph = true});
   y.backward();
   expect_values(x.grad(), {8});
   const std::string message = message_of([&] { y.backward(); });
@@ -60,10 +60,13 @@ TEST_ON_DEVICES(Backward, twice_needs_retain_graph) {
 TEST_ON_DEVICES(Backward, wants_a_number_or_a_gradient) {
   const Tensor x = tracked({1, 2}, device);
   EXPECT_NE(message_of([&] { (x * 2).backward(); }).find("not a single number"), std::string::npos);
-  EXPECT_NE(message_of([&] { (x * 2).backward(floats({1}, device), false); }).find("f32[1]"),
+  EXPECT_NE(message_of([&] { (x * 2).backward(floats({1}, device)); }).find("f32[1]"),
             std::string::npos);
-  (x * 2).backward(floats({1, 10}, device), false);
-  expect_values(x.grad(), {2, 20});
+  const Tensor y = x * x;
+  y.backward(floats({1, 10}, device), {.retain_graph = true});
+  expect_values(x.grad(), {2, 40});
+  y.backward(floats({1, 0}, device));
+  expect_values(x.grad(), {4, 40});
   EXPECT_NE(message_of([&] { floats({1}, device).backward(); }).find("not tracked"),
             std::string::npos);
   EXPECT_NE(message_of([&] { x.argmax().backward(); }).find("not tracked"), std::string::npos);

@@ -2,6 +2,8 @@
 // awkward numbers of every dtype; and simplify() as a whole keeps the values of random graphs.
 #include "graph/algebra.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "tests/graph/random_graph.h"

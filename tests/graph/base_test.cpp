@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/ref.h"
 #include "base/settings.h"
-#include "tests/graph/random_graph.h"
+#include "tests/errors.h"
 
 namespace fornax::testing {
 namespace {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "graph/forms.h"
+#include "tests/errors.h"
 #include "tests/graph/random_graph.h"
 
 namespace fornax::testing {

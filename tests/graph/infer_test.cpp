@@ -1,5 +1,6 @@
 // Type rules: the type each op gives, and the words of each message when its rule is broken.
 #include "base/error.h"
+#include "tests/errors.h"
 #include "tests/graph/random_graph.h"
 
 namespace fornax::testing {

@@ -1,4 +1,5 @@
 // Layouts of views against a plain walk over positions, and the definition of contiguous.
+#include <gtest/gtest.h>
 
 #include "tests/graph/random_graph.h"
 #include "tests/graph/tiny.h"

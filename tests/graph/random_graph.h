@@ -1,8 +1,5 @@
 // Random valid graphs, with every op of the table.  For tests alone.
 #pragma once
-#include <fornax/error.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -224,22 +221,5 @@ class RandomGraph {
 
   std::mt19937_64 random_;
 };
-
-// Runs `body` and returns the message of the Error it must throw, of that kind.
-template <class Body>
-std::string message_of(ErrorKind kind, Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(name_of(error.kind()), name_of(kind)) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
-
-inline void expect_words(const std::string& message, const std::string& words) {
-  EXPECT_NE(message.find(words), std::string::npos) << message << "\nlacks: " << words;
-}
 
 }  // namespace fornax::testing

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string>
 
+#include "base/sanitizer.h"
 #include "stream/plan.h"
 #include "tests/devices.h"
 
@@ -34,11 +35,7 @@ Use use_of(Device device) {
 
 // The allocator of the process keeps some pages for itself; the address sanitizer's, all memory
 // that was freed of late (256 MiB).
-#ifdef __SANITIZE_ADDRESS__
-constexpr size_t kSlack = 512 << 20;
-#else
-constexpr size_t kSlack = 8 << 20;
-#endif
+constexpr size_t kSlack = size_t(kAddressSanitizer ? 512 : 8) << 20;
 
 void expect_flat(const Use& before, const Use& after) {
   EXPECT_EQ(after.device, before.device);

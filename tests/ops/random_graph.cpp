@@ -157,6 +157,16 @@ class Drawing {
     }
   }
 
+  // The shape with some axes of size 1 fewer, or one more.
+  Shape with_other_ones(const Shape& shape) {
+    Shape wanted;
+    for (int64_t size : shape) {
+      if (size != 1 || below(2)) wanted.push_back(size);
+    }
+    if (wanted.rank() < 5 && below(2)) wanted.insert(below(wanted.rank() + 1), 1);
+    return wanted;
+  }
+
   bool view(Instruction& step, const Type& x) {
     const int rank = x.shape.rank();
     Attributes& a = step.attributes;
@@ -164,7 +174,8 @@ class Drawing {
       case Op::detach:
         return true;
       case Op::reshape: {
-        const Shape& wanted = kShapes[size_t(below(std::size(kShapes)))];
+        const Shape wanted =
+            below(2) ? with_other_ones(x.shape) : kShapes[size_t(below(std::size(kShapes)))];
         a.assign(wanted.begin(), wanted.end());
         return true;
       }

@@ -1,4 +1,5 @@
 // Ops that make, view and index data.
+#include "tests/errors.h"
 #include "tests/reference/program.h"
 
 namespace fornax {

@@ -1,6 +1,7 @@
 // Groups of pointwise steps, layouts, memory, and what the backend refuses.
 #include <cstring>
 
+#include "tests/errors.h"
 #include "tests/reference/program.h"
 
 namespace fornax {

@@ -20,7 +20,7 @@ inline Backend& reference() {
   for (int i = 0; i < physical_device_count(); i++) {
     if (physical_device(i).backend->name() == "reference") return *physical_device(i).backend;
   }
-  fail(ErrorKind::device, "tests: the reference backend is not registered");
+  fail(ErrorKind::device, "tests: the reference backend is missing");
 }
 
 class Program {
@@ -124,19 +124,6 @@ inline void expect_numbers(const std::vector<double>& got, const std::vector<dou
       EXPECT_NEAR(got[i], want[i], tolerance) << "at " << i;
     }
   }
-}
-
-// The message of the error that `function` throws, which must be of `kind`.
-template <class Function>
-std::string message_of(ErrorKind kind, Function&& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    EXPECT_EQ(int(error.kind()), int(kind)) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return {};
 }
 
 }  // namespace fornax

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "tests/devices.h"
+#include "tests/errors.h"
 
 namespace fornax::runtime {
 namespace {

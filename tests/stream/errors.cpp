@@ -1,5 +1,6 @@
 // Errors found while running: thrown where the value is read, told of the op and the user's line,
 // and harmful to nothing but what depends on the failed value.
+#include "tests/errors.h"
 #include "tests/stream/faulty_backend.h"
 #include "tests/stream/stream_test.h"
 

@@ -60,8 +60,12 @@ class Faulty : public Backend {
   void synchronize(int) override {}
 };
 
-const Registered registered{
-    200, []() -> std::unique_ptr<Backend> { return std::make_unique<Faulty>(); }};
+[[maybe_unused]] const bool added = (add_backends([] {
+                                       std::vector<RankedBackend> all;
+                                       all.push_back({1000, std::make_unique<Faulty>()});
+                                       return all;
+                                     }),
+                                     true);
 
 }  // namespace
 }  // namespace fornax

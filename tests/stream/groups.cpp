@@ -28,6 +28,91 @@ TEST(Groups, a_reduction_takes_what_is_around_it) {
   EXPECT_NEAR(y.to_vector<float>()[0], std::sqrt(30.0) + 1, 1e-5);
 }
 
+TEST(Groups, a_reduction_is_followed_through_axes_of_extent_one) {
+  const Tensor x = numbers({3, 4});
+  Tensor y;
+  EXPECT_EQ(groups_of([&] {
+              y = x.sum(1) + 1;
+              (void)y.to_vector<float>();
+            }),
+            "[sum add]");
+  EXPECT_EQ(y.shape(), Shape{3});
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{11, 27, 43}));
+  EXPECT_EQ(groups_of([&] { (void)((x * x).sum().sqrt() + 1).to_vector<float>(); }),
+            "[mul sum sqrt add]");
+  EXPECT_EQ(groups_of([&] {
+              y = x.max(0).unsqueeze(1).unsqueeze(0).detach() * 2;
+              (void)y.to_vector<float>();
+            }),
+            "[max mul]");
+  EXPECT_EQ(y.shape(), (Shape{1, 4, 1}));
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{18, 20, 22, 24}));
+}
+
+TEST(Groups, operands_of_what_follows_a_reduction_broadcast_as_before) {
+  const Tensor x = numbers({2, 3, 2}), bias = numbers({3}, 10, 10), columns = numbers({3, 2}, 0, 1);
+  Tensor y;
+  EXPECT_EQ(groups_of([&] {
+              y = x.sum({0, 2}) * 2 + bias + columns.transpose()(1);
+              (void)y.to_vector<float>();
+            }),
+            "[sum mul add add]");
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{2 * 18 + 11, 2 * 26 + 23, 2 * 34 + 35}));
+  const Tensor one = numbers({1}, 5);
+  EXPECT_EQ(groups_of([&] {
+              y = x.sum(1).reshape({2, 1, 2}) - one;
+              (void)y.to_vector<float>();
+            }),
+            "[sum sub]");
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{4, 7, 22, 25}));
+}
+
+TEST(Groups, one_operand_read_before_and_after_a_reduction_keeps_its_axes) {
+  const Tensor x = numbers({3, 3}), row = numbers({3});
+  Tensor y;
+  EXPECT_EQ(groups_of([&] {
+              y = (x * row).sum(1) * row;
+              (void)y.to_vector<float>();
+            }),
+            "[mul sum mul]");
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{14, 64, 150}));
+}
+
+TEST(Groups, what_is_seen_through_can_still_be_read) {
+  const Tensor x = numbers({3, 4});
+  Tensor sum, y;
+  EXPECT_EQ(groups_of([&] {
+              sum = x.sum(1);
+              y = sum + 1;
+              recorder().flush();
+            }),
+            "[sum add]");
+  EXPECT_EQ(sum.to_vector<float>(), (std::vector<float>{10, 26, 42}));
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{11, 27, 43}));
+}
+
+TEST(Groups, chains_go_on_through_axes_of_extent_one) {
+  const Tensor x = numbers({3, 4});
+  Tensor y;
+  EXPECT_EQ(groups_of([&] {
+              y = ((x * 2).unsqueeze(1) + 1).squeeze(1) * x;
+              (void)y.to_vector<float>();
+            }),
+            "[mul add mul]");
+  EXPECT_EQ(y.to_vector<float>()[11], 25 * 12);
+}
+
+TEST(Groups, views_that_move_elements_are_not_seen_through) {
+  const Tensor x = numbers({3, 4});
+  Tensor y;
+  EXPECT_EQ(groups_of([&] {
+              y = (x.sum(1, {.keep_dims = true}).expand({3, 3}).transpose() + 1).sum(0);
+              (void)y.to_vector<float>();
+            }),
+            "[sum] [add sum]");
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{33, 81, 129}));
+}
+
 TEST(Groups, softmax_is_at_most_three) {
   const Tensor x = numbers({5, 7}, 0, 0.1);
   const ProfileReport report = recorder().profile([&] { (void)softmax(x).to_vector<float>(); });

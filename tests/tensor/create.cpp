@@ -23,6 +23,24 @@ TEST_ON_DEVICES(Create, host_data) {
   EXPECT_EQ(from(std::vector<float>{}, {0, 2}, device).shape(), (Shape{0, 2}));
 }
 
+TEST_ON_DEVICES(Create, bytes_of_bools_may_be_any) {
+  const uint8_t bytes[] = {0, 1, 2, 255};
+  const Tensor x = from_bytes(bytes, DType::bool_, {4}, device);
+  expect_values(x.cast(DType::i32), {0, 1, 1, 1});
+  expect_values(x.cumsum(0), {0, 1, 2, 3});
+}
+
+TEST(Create, empty_tensors_move_between_devices) {
+  for (const DeviceListing& from : devices()) {
+    for (const DeviceListing& to : devices()) {
+      if (!from.usable || !to.usable) continue;
+      const Tensor moved = zeros({0, 2}, {.device = Device(from.name)}).to(Device(to.name));
+      expect_tensor(moved, {0, 2}, {});
+      EXPECT_EQ(moved.device().name(), Device(to.name).name());
+    }
+  }
+}
+
 TEST_ON_DEVICES(Create, constants) {
   const Options i32{.dtype = DType::i32, .device = device};
   expect_values(full({2}, 7.9, i32), {7, 7});

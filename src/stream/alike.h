@@ -1,0 +1,16 @@
+// Shapes that differ in axes of extent 1 alone: a group computes them as one.  Pure functions.
+#pragma once
+#include "graph/type.h"
+
+namespace fornax {
+
+bool same_but_for_ones(const Shape& a, const Shape& b);
+
+// Gives what broadcasts to `shape` axes with which it broadcasts alike to `other`, which is the
+// same shape but for ones.
+void match_axes(const Shape& shape, const Shape& other, Type& type, Layout& layout);
+
+// Whether a value of shape `a` is read like one of shape `b` when it broadcasts to more axes.
+bool broadcasts_alike(const Shape& a, const Shape& b);
+
+}  // namespace fornax
