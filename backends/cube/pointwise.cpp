@@ -25,7 +25,7 @@ class Planned {
     nest_ = collapse(work_.domain, std::move(strides));
     if (nest_.rank() == 0) {
       nest_.extents = {1};
-      for (Strides& own : nest_.strides) own = {0};
+      for (Strides& own : nest_.strides) own = {1};
     }
     count_ = nest_.count();
     across_ = find_across();
