@@ -149,6 +149,9 @@ TEST_F(CubeTest, NumbersOfEveryDType) {
     c.group.graph.outputs = {c.add(Op::copy, {c.number(dtype, number, {5})})};
     const double wanted = is_signed(dtype) ? -1 : 1;
     EXPECT_EQ(values(run(c)[0]), std::vector<double>(5, wanted)) << name_of(dtype);
+    Case one;
+    one.group.graph.outputs = {one.add(Op::copy, {one.number(dtype, number)})};
+    EXPECT_EQ(values(run(one)[0]), std::vector<double>(1, wanted)) << name_of(dtype);
   }
 }
 
