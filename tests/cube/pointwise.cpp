@@ -3,7 +3,7 @@
 
 #include "backends/cube/operand.h"
 #include "tests/cube/run.h"
-#include "tests/devices.h"
+#include "tests/errors.h"
 
 namespace fornax::cube {
 namespace {
