@@ -10,7 +10,7 @@ constexpr int kThreads = 256;
 // The stride of an axis of one position says nothing.
 Strides that_matter(const std::vector<int64_t>& extents, Strides strides) {
   for (size_t axis = 0; axis < extents.size(); axis++) {
-    if (extents[axis] <= 1) strides[axis] = 0;
+    if (extents[axis] <= 1 && strides[axis] != 1) strides[axis] = 0;
   }
   return strides;
 }

@@ -25,7 +25,9 @@ class Planned {
     nest_ = collapse(work_.domain, std::move(strides));
     if (nest_.rank() == 0) {
       nest_.extents = {1};
-      for (Strides& own : nest_.strides) own = {0};
+      for (size_t i = 0; i < operands_.size(); i++) {
+        nest_.strides[i] = {is_number(operands_[i]) ? 0 : 1};
+      }
     }
     count_ = nest_.count();
     across_ = find_across();
@@ -120,7 +122,7 @@ class Planned {
       view.aliased = operands_[i].aliased;
       known.accesses.push_back(access(known, i));
       const bool vectors = known.accesses[i] == Access::flat || known.accesses[i] == Access::vector;
-      view.alignment = vectors ? lanes : 1;
+      view.alignment = vectors && !view.number ? lanes : 1;
       known.views.push_back(view);
     }
     known.vectors.index = index_dtype(count_, spans);

@@ -5,7 +5,6 @@
 #include "base/philox.h"
 #include "graph/attributes.h"
 #include "tests/cube/run.h"
-#include "tests/devices.h"
 #include "tests/errors.h"
 
 namespace fornax::cube {

@@ -3,7 +3,6 @@
 
 #include "backends/cube/operand.h"
 #include "tests/cube/run.h"
-#include "tests/devices.h"
 #include "tests/errors.h"
 
 namespace fornax::cube {
@@ -150,6 +149,9 @@ TEST_F(CubeTest, NumbersOfEveryDType) {
     c.group.graph.outputs = {c.add(Op::copy, {c.number(dtype, number, {5})})};
     const double wanted = is_signed(dtype) ? -1 : 1;
     EXPECT_EQ(values(run(c)[0]), std::vector<double>(5, wanted)) << name_of(dtype);
+    Case one;
+    one.group.graph.outputs = {one.add(Op::copy, {one.number(dtype, number)})};
+    EXPECT_EQ(values(run(one)[0]), std::vector<double>(1, wanted)) << name_of(dtype);
   }
 }
 
