@@ -29,7 +29,7 @@ Value View::index(Builder& k, const Position& position) const {
     if (index) {
       index = down ? index - term : index + term;
     } else {
-      index = term;
+      index = down ? -term : term;
     }
   };
   for (size_t axis = 0; axis < strides.size(); axis++) {

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kThreads = 128;  // of a block that has no need of more
 constexpr int kMostThreads = 1024;
+constexpr int kMostVector = 8;       // elements that a thread holds side by side
 constexpr int kMostVectors = 8;      // of a row that one thread holds in registers
 constexpr int kWantedVectors = 4;    // enough loads under way to hide the memory's latency
 constexpr int kColumnThreads = 256;  // by columns
@@ -37,20 +38,15 @@ class RowPlan {
 
   bool empty() const { return kept() == 0; }
 
+  // How many elements of the operands lie side by side and aligned, wherever a vector begins.
   int best_lanes() const {
-    int lanes = 16;
-    for (size_t i = 0; i < operands_.size(); i++) {
-      if (!in_vectors(i)) continue;
-      lanes = std::min(lanes, int(16 / size_of(operands_[i].type.dtype)));
-    }
-    if (lanes == 16 && !any_in_vectors()) return 1;
     std::vector<int64_t> numbers = {nest_.extents.back()};
     for (size_t i = 0; i < operands_.size(); i++) {
       if (!in_vectors(i)) continue;
       const Strides& strides = nest_.strides[i];
       numbers.insert(numbers.end(), strides.begin(), strides.end() - 1);
     }
-    return common_power(numbers, lanes);
+    return common_power(numbers, vector());
   }
 
   std::vector<VectorGroup::Operand> vector_operands() const {
@@ -64,7 +60,7 @@ class RowPlan {
   std::unique_ptr<PreparedGroup> make(int lanes) const {
     RowClass known = base(lanes);
     int64_t splits = 1;
-    known.by_rows ? shape_rows(known, lanes, splits) : shape_columns(known, lanes, splits);
+    known.by_rows ? shape_rows(known, splits) : shape_columns(known, splits);
     auto list = std::make_unique<LaunchList>(device_);
     if (splits == 1) {
       known.last_level = levels_;
@@ -90,17 +86,12 @@ class RowPlan {
   int64_t kept() const { return nest_.count(0); }
   int64_t reduced() const { return nest_.count(1); }
   bool by_rows() const { return nest_.kinds.back() == 1; }
+  // Of elements that a thread holds side by side.
+  int vector() const { return common_power({inner_}, kMostVector); }
 
   bool in_vectors(size_t operand) const {
     return !steps_[size_t(operands_[operand].step)].kept && nest_.strides[operand].back() == 1;
   }
-  bool any_in_vectors() const {
-    for (size_t i = 0; i < operands_.size(); i++) {
-      if (in_vectors(i)) return true;
-    }
-    return false;
-  }
-
   void describe_steps(const Group& group) {
     const std::vector<Step>& steps = group.graph.steps;
     inputs_ = group.inputs;
@@ -151,32 +142,12 @@ class RowPlan {
       nest_.kinds = {1};
       for (Strides& own : nest_.strides) own = {0};
     }
-    put_innermost(memory_axis());
-  }
-
-  // The axis along which the largest operand's elements lie side by side.
-  int memory_axis() const {
-    int64_t most = 0;
-    int best = nest_.rank() - 1;
-    for (size_t i = 0; i < operands_.size(); i++) {
-      if (operands_[i].place.kind != Place::Kind::input) continue;
-      const int64_t weight = operands_[i].type.shape.element_count();
-      for (int axis = nest_.rank() - 1; axis >= 0; axis--) {
-        if (std::abs(nest_.strides[i][size_t(axis)]) != 1 || weight <= most) continue;
-        most = weight;
-        best = axis;
-      }
+    // The innermost axes of one kind, however the operands' strides divide them.
+    first_inner_ = nest_.rank();
+    inner_ = 1;
+    while (first_inner_ > 0 && nest_.kinds[size_t(first_inner_) - 1] == nest_.kinds.back()) {
+      inner_ *= nest_.extents[size_t(--first_inner_)];
     }
-    return best;
-  }
-
-  void put_innermost(int axis) {
-    const auto move = [&](auto& list) {
-      std::rotate(list.begin() + axis, list.begin() + axis + 1, list.end());
-    };
-    move(nest_.extents);
-    move(nest_.kinds);
-    for (Strides& own : nest_.strides) move(own);
   }
 
   RowClass base(int lanes) const {
@@ -186,7 +157,8 @@ class RowPlan {
     known.outputs = outputs_;
     known.kinds = nest_.kinds;
     known.by_rows = by_rows();
-    known.divisor = lanes;
+    known.inner = first_inner_;
+    known.divisor = vector();
     std::vector<Span> spans;
     for (size_t i = 0; i < operands_.size(); i++) {
       ViewClass view = view_class(operands_[i].type.dtype, nest_.strides[i]);
@@ -206,11 +178,10 @@ class RowPlan {
     return std::min({turns, ceiling(wanted, blocks), int64_t(reduced_tile), int64_t(kMostSplits)});
   }
 
-  void shape_rows(RowClass& known, int lanes, int64_t& splits) const {
-    const auto kept_axes = std::count(nest_.kinds.begin(), nest_.kinds.end(), 0);
-    const bool several = nest_.rank() - kept_axes > 1;
-    known.nested = several && nest_.extents.back() >= kMostNested;
-    const int64_t length = known.nested ? nest_.extents.back() : reduced();
+  void shape_rows(RowClass& known, int64_t& splits) const {
+    known.nested = inner_ != reduced() && inner_ >= kMostNested;
+    const int64_t length = known.nested ? inner_ : reduced();
+    const int lanes = vector();
     const int64_t vectors = ceiling(length, lanes);
     const int enough = power_above(ceiling(vectors, kWantedVectors));
     int across = std::min(std::max(enough, std::min(32, power_above(vectors))), kMostThreads);
@@ -228,8 +199,9 @@ class RowPlan {
     }
   }
 
-  void shape_columns(RowClass& known, int lanes, int64_t& splits) const {
-    const int64_t vectors = ceiling(nest_.extents.back(), lanes);
+  void shape_columns(RowClass& known, int64_t& splits) const {
+    const int lanes = vector();
+    const int64_t vectors = ceiling(inner_, lanes);
     const int across = std::min(power_above(vectors), 32);
     const int down = kColumnThreads / across;
     const int64_t rows = ceiling(reduced(), down);
@@ -238,20 +210,18 @@ class RowPlan {
     known.distribution = {down, across, lanes};
     known.kept_tile = across * lanes;
     known.reduced_tile = down * each;
-    known.whole_kept = nest_.extents.back() % known.kept_tile == 0;
+    known.whole_kept = inner_ % known.kept_tile == 0;
     known.whole_reduced = reduced() > 0 && reduced() % known.reduced_tile == 0;
     if (!known.single) splits = splits_for(blocks(known), turns(known), known.reduced_tile);
   }
 
   int64_t blocks(const RowClass& known) const {
     if (known.by_rows) return ceiling(kept(), known.kept_tile);
-    const int64_t inner = nest_.extents.back();
-    return kept() / inner * ceiling(inner, known.kept_tile);
+    return kept() / inner_ * ceiling(inner_, known.kept_tile);
   }
   int64_t turns(const RowClass& known) const {
     if (!known.nested) return ceiling(reduced(), known.reduced_tile);
-    const int64_t inner = nest_.extents.back();
-    return reduced() / inner * ceiling(inner, known.reduced_tile);
+    return reduced() / inner_ * ceiling(inner_, known.reduced_tile);
   }
 
   std::vector<DType> partial_dtypes(const RowClass& known, int i) const {
@@ -274,11 +244,11 @@ class RowPlan {
     for (const int64_t extent : nest_.extents) {
       pass_extent(arguments, std::max<int64_t>(extent, 1), known.index);
     }
-    const int64_t inner = nest_.extents.back(), all = turns(known);
-    arguments.number(known.index, known.by_rows ? kept() : inner);
-    arguments.number(known.index, known.nested ? inner : reduced());
+    const int64_t all = turns(known);
+    arguments.number(known.index, known.by_rows ? kept() : inner_);
+    arguments.number(known.index, known.nested ? inner_ : reduced());
     const int tile = known.by_rows ? known.reduced_tile : known.kept_tile;
-    pass_extent(arguments, std::max<int64_t>(ceiling(inner, tile), 1), known.index);
+    pass_extent(arguments, std::max<int64_t>(ceiling(inner_, tile), 1), known.index);
     const int64_t own = ceiling(all, splits);
     arguments.number(known.index, own);
     arguments.number(known.index, all);
@@ -305,6 +275,8 @@ class RowPlan {
   Attributes axes_;
   std::vector<Operand> operands_;  // inputs in memory, then outputs
   Nest nest_;
+  int first_inner_ = 0;  // axis
+  int64_t inner_ = 1;    // positions along it and those after it
 };
 
 }  // namespace
@@ -314,6 +286,7 @@ std::string RowClass::key() const {
   for (const int kind : kinds) key += kind == 0 ? 'k' : 'r';
   key += fmt::format(" {}x{}x{} {}x{} /{}", distribution.rows, distribution.columns,
                      distribution.vector, kept_tile, reduced_tile, divisor);
+  key += fmt::format(" i{}", inner);
   if (nested) key += " nested";
   if (whole_kept) key += " whole";
   if (whole_reduced) key += " full";

@@ -2,8 +2,10 @@
 // after them.  A softmax is one: the largest of a row, the sum of what is left of it, a division.
 //
 // The domain is a nest of kept and reduced axes.  A block owns some kept positions and walks along
-// the reduced ones, tile by tile.  Tiles lie so that memory is read along its innermost axis: as
-// rows where that is reduced, as columns where it is kept.  Steps have levels: what no reduction
+// the reduced ones, tile by tile.  Tiles lie so that row-major memory is read along its innermost
+// axis: as rows where that is reduced, as columns where it is kept.  Which elements meet in which
+// order follows from the domain and the reduced axes alone, never from dtypes, strides or what else
+// is in the group, so that results do not depend on fusion.  Steps have levels: what no reduction
 // comes before is of level 0, and a reduction ends its level.  Where one tile holds a whole row,
 // all levels are computed in registers; else every level is a pass that reads the inputs again; and
 // where there are too few rows for the device, each pass is a launch whose blocks share a row out,
@@ -35,11 +37,12 @@ struct RowClass {
   std::vector<int> kinds;  // per axis of the nest, the innermost last: 0 kept, 1 reduced
   DType index = DType::i32;
   bool by_rows = true;  // the innermost axis is reduced: a tile's rows are kept positions
-  bool nested = false;  // the innermost axis is walked by tiles, the other reduced ones around it
+  bool nested = false;  // the innermost axes are walked by tiles, other reduced ones around them
+  int inner = 0;        // the first of the innermost axes of one kind
   kernel::Distribution distribution;
   int kept_tile = 1, reduced_tile = 1;
   bool whole_kept = false, whole_reduced = false;  // whole numbers of tiles
-  int divisor = 1;                      // of the number of positions along the innermost axis
+  int divisor = 1;                      // of the number of positions along the innermost axes
   bool single = false;                  // one tile holds all reduced positions
   bool split = false;                   // blocks share rows out
   int first_level = 0, last_level = 0;  // that this kernel computes; past the last one, the outputs

@@ -106,30 +106,29 @@ class RowKernel {
   int reduced_axis() const { return known_.by_rows ? 1 : 0; }
 
   // Which kept positions are this block's: by rows, kept_tile of all; by columns, kept_tile along
-  // the innermost axis at one position of the other kept axes.
+  // the innermost axes at one position of the other kept axes.
   void place_block() {
     const Value block = k_.cast(k_.block(0), known_.index);
     const int rank = int(known_.kinds.size());
     kept_position_.resize(size_t(rank));
     if (known_.by_rows) {
       kept_ = block * known_.kept_tile + iota(true);
-      Value rest = kept_;
-      decompose(rest, 0, rank, kept_position_);
+      decompose(kept_, 0, 0, rank, kept_position_);
       kept_number_ = kept_;
     } else {
       const Value outer = divide(k_, tiles_, block);
       kept_ = (block - outer * tiles_.size) * known_.kept_tile + iota(true);
-      decompose(outer, 0, rank - 1, kept_position_);
-      kept_position_[size_t(rank) - 1] = kept_;
+      decompose(outer, 0, 0, known_.inner, kept_position_);
+      decompose(kept_, 0, known_.inner, rank, kept_position_);
       kept_number_ = outer * kept_count_ + kept_;
     }
     if (!known_.whole_kept) kept_mask_ = kept_ < kept_count_;
   }
 
-  // Positions along the axes of `kind` before axis `end`, from their linear number.
-  void decompose(Value number, int kind, int end, Position& position) {
-    int left = int(std::count(known_.kinds.begin(), known_.kinds.begin() + end, kind));
-    for (int axis = end - 1; axis >= 0; axis--) {
+  // Positions along the axes of `kind` from `begin` up to `end`, from their linear number.
+  void decompose(Value number, int kind, int begin, int end, Position& position) {
+    int left = int(std::count(known_.kinds.begin() + begin, known_.kinds.begin() + end, kind));
+    for (int axis = end - 1; axis >= begin; axis--) {
       if (known_.kinds[size_t(axis)] != kind) continue;
       if (--left == 0) {
         position[size_t(axis)] = number;
@@ -154,13 +153,13 @@ class RowKernel {
     if (known_.nested) {
       const Value outer = divide(k_, tiles_, turn);
       const Value inner = (turn - outer * tiles_.size) * known_.reduced_tile + iota(false);
-      decompose(outer, 1, rank - 1, pass.position);
-      pass.position[size_t(rank) - 1] = inner;
+      decompose(outer, 1, 0, known_.inner, pass.position);
+      decompose(inner, 1, known_.inner, rank, pass.position);
       pass.reduced = outer * reduced_count_ + inner;
       if (!known_.whole_reduced) mask = inner < reduced_count_;
     } else {
       pass.reduced = turn * known_.reduced_tile + iota(false);
-      decompose(pass.reduced, 1, rank, pass.position);
+      decompose(pass.reduced, 1, 0, rank, pass.position);
       if (!known_.whole_reduced) mask = pass.reduced < reduced_count_;
     }
     pass.mask_reduced = mask;

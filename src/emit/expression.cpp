@@ -57,7 +57,11 @@ void Writer::pure(const Instruction& instruction) {
   std::vector<Expression> operands;
   if (type.lanes == 1) {
     for (const ValueId operand : instruction.operands) operands.push_back(of(operand));
-    define(result, element(instruction, operands));
+    // All lanes of a warp must take part, so it stands where it is, not inside what reads it.
+    const bool together = instruction.code == Code::shuffle ||
+                          instruction.code == Code::shuffle_xor || instruction.code == Code::ballot;
+    const Expression value = element(instruction, operands);
+    together ? define_now(result, value) : define(result, value);
     return;
   }
   Expression vector{"{{", true, {}};
