@@ -171,6 +171,10 @@ Run arithmetic(Code code, DType d) {
       return of_numbers(d, [](auto a, auto b) { return smaller(a, b); });
     case Code::max:
       return of_numbers(d, [](auto a, auto b) { return larger(a, b); });
+    case Code::minimum:
+      return of_floats(d, [](auto a, auto b) { return a != a ? a : b != b ? b : smaller(a, b); });
+    case Code::maximum:
+      return of_floats(d, [](auto a, auto b) { return a != a ? a : b != b ? b : larger(a, b); });
     case Code::sqrt:
       return of_floats(d, [](auto a) { return std::sqrt(a); });
     case Code::floor:

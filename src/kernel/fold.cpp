@@ -139,8 +139,9 @@ bool fold(Code code, DType dtype, DType result_dtype, const int64_t* v, int64_t&
 
 bool commutes(Code code) {
   return code == Code::add || code == Code::mul || code == Code::min || code == Code::max ||
-         code == Code::bit_and || code == Code::bit_or || code == Code::bit_xor ||
-         code == Code::equal || code == Code::not_equal;
+         code == Code::minimum || code == Code::maximum || code == Code::bit_and ||
+         code == Code::bit_or || code == Code::bit_xor || code == Code::equal ||
+         code == Code::not_equal;
 }
 
 // The constant 0 or 1 as bits.

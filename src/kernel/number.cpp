@@ -221,23 +221,15 @@ Value pow(Value a, Value b) {
   return k.cast(select(b >= 0, whole_power(a, max(b, 0)), reciprocal), dtype);
 }
 
-// NaN wins; of two zeros, maximum takes +0 and minimum -0.
 Value maximum(Value a, Value b) {
   const Value some = known(a, b);
   if (is_bool(some)) return a | b;
-  a = like(some, a), b = like(some, b);
-  if (!is_float(a)) return max(a, b);
-  // Two zeros: only those below 0 have a sum below 0.
-  const Value same = select(a == 0, a + b, a);
-  return select(is_nan(a), a, select(is_nan(b), b, select(a == b, same, max(a, b))));
+  return is_float(some) ? binary(Code::maximum, a, b) : max(a, b);
 }
 Value minimum(Value a, Value b) {
   const Value some = known(a, b);
   if (is_bool(some)) return a & b;
-  a = like(some, a), b = like(some, b);
-  if (!is_float(a)) return min(a, b);
-  const Value same = select(a == 0, -(-a + -b), a);
-  return select(is_nan(a), a, select(is_nan(b), b, select(a == b, same, min(a, b))));
+  return is_float(some) ? binary(Code::minimum, a, b) : min(a, b);
 }
 
 Value bitwise_not(Value x) { return ~x; }

@@ -257,6 +257,14 @@ static unsigned short f32_to_f16(float x) {
   const int steps = int(nearbyintf(ldexpf(size, 10 - exponent)));
   return (unsigned short)(sign | (((exponent + 14) << 10) + steps));
 }
+static float minimum_f32(float a, float b) {
+  if (a != a || b != b) return a != a ? a : b;
+  return a == b ? (__builtin_signbit(a) ? a : b) : a < b ? a : b;
+}
+static float maximum_f32(float a, float b) {
+  if (a != a || b != b) return a != a ? a : b;
+  return a == b ? (__builtin_signbit(a) ? b : a) : a > b ? a : b;
+}
 static unsigned short f32_to_bf16(float x) {
   const unsigned bits = __float_as_uint(x);
   if (x != x) return 0x7fff;

@@ -168,6 +168,9 @@ void expect_float_functions() {
   expect_function<T>(Code::fma, 3, [](T a, T b, T c) { return std::fma(a, b, c); });
   expect_function<T>(Code::next_after, 2, [](T a, T b, T) { return std::nextafter(a, b); });
   expect_function<T>(Code::copy_sign, 2, [](T a, T b, T) { return std::copysign(a, b); });
+  // NaN wins.
+  expect_function<T>(Code::minimum, 2, [](T a, T b, T) { return T(numbers::minimum(a, b)); });
+  expect_function<T>(Code::maximum, 2, [](T a, T b, T) { return T(numbers::maximum(a, b)); });
   // Of a number and NaN the number; the zeros are ordered.
   expect_function<T>(Code::min, 2, [](T a, T b, T) {
     return a == 0 && b == 0 ? (std::signbit(a) ? a : b) : std::fmin(a, b);
