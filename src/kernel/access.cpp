@@ -13,10 +13,15 @@ namespace {
   fail(ErrorKind::internal, "{}: {}", where(c, s), what);
 }
 
-// Whether element `index` may be accessed.  Where not: false in the checked mode, else an error.
-bool inside(Context& c, const Step& s, const BoundMemory& memory, int64_t index) {
-  const bool claimed = uint64_t(index) < uint64_t(memory.count);
-  if (claimed && index < memory.elements) [[likely]]
+// Whether the elements from `index` on may be accessed, as one.  Where not: false in the checked
+// mode, else an error.
+bool inside(Context& c, const Step& s, const BoundMemory& memory, int64_t index,
+            int64_t elements = 1) {
+  const auto holds = [&](int64_t count) {
+    return index >= 0 && index <= count && elements <= count - index;
+  };
+  const bool claimed = holds(memory.count);
+  if (claimed && holds(memory.elements)) [[likely]]
     return true;
   if (c.machine.launch.checked && !claimed) {
     c.machine.note(s.id, index, memory.count);
@@ -57,8 +62,12 @@ void each_element(Context& c, const Step& s, Body&& body) {
       };
       if (s.mask >= 0 && !get<bool>(word(s.operands[size_t(s.mask)]))) continue;
       int64_t at = s.wide_index ? get<int64_t>(word(index)) : get<int32_t>(word(index));
-      if (s.consecutive) at += row;
-      if (!inside(c, s, memory, at)) continue;
+      if (s.consecutive) {
+        if (row == 0 && !inside(c, s, memory, at, s.rows)) break;
+        at += row;
+      } else if (!inside(c, s, memory, at)) {
+        continue;
+      }
       std::byte* address = memory.base + at * memory.size;
       if (s.consecutive && row == 0) check_alignment(c, s, address, memory.size);
       body(row, column, address, at);

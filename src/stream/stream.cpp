@@ -266,14 +266,17 @@ void Stream::flush_all(int device) {
 
 void Stream::record(Ref<Node> node) {
   std::lock_guard lock(mutex_);
-  node->stream = this;
-  node->index = uint32_t(pending_.size());
-  pending_bytes_ += byte_count(node->type);
-  pending_.push_back(std::move(node));
+  const auto bytes = int64_t(byte_count(node->type));
+  // Run before the node joins: it has no handle yet, and would be computed though nobody may keep
+  // it.
   if (int64_t(pending_.size()) >= settings().pending_ops ||
-      pending_bytes_ >= settings().pending_bytes) {
+      (!pending_.empty() && pending_bytes_ + bytes > settings().pending_bytes)) {
     flush_locked();
   }
+  node->stream = this;
+  node->index = uint32_t(pending_.size());
+  pending_bytes_ += bytes;
+  pending_.push_back(std::move(node));
 }
 
 void Stream::flush() {

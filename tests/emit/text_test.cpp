@@ -103,7 +103,8 @@ extern "C" __global__ void __launch_bounds__(64) fornax_sum_of_rows(
     v12 = v13 + v15;
     v13 = next13;
   }
-  const f32 v21 = v12 + __shfl_xor_sync(~0u, v12, 16);
+  const f32 v20 = __shfl_xor_sync(~0u, v12, 16);
+  const f32 v21 = v12 + v20;
   if ((v4 & 31) == 0) {
     v5[v4 >> 5] = v21;  // rows.cpp:10
   }

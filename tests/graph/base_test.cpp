@@ -182,7 +182,7 @@ TEST(settings, say_what_cannot_be_read) {
 
 TEST(settings, rows_list_every_setting) {
   const auto rows = setting_rows();
-  EXPECT_EQ(rows.size(), 10u);
+  EXPECT_EQ(rows.size(), 15u);
   for (const SettingRow& row : rows) {
     EXPECT_TRUE(row.variable.starts_with("FORNAX_")) << row.name;
     EXPECT_FALSE(row.documentation.empty()) << row.name;
