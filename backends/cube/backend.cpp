@@ -111,7 +111,10 @@ class Cube : public Backend {
     const runtime::MemoryUse use = runtime_.memory(ordinal);
     return {use.in_use, use.reserved, use.peak};
   }
-  void trim(int ordinal) override { runtime_.trim(ordinal); }
+  void trim(int ordinal) override {
+    at(ordinal).drop_programs();
+    runtime_.trim(ordinal);
+  }
   void write(Buffer& to, size_t offset, const void* from, size_t bytes) override {
     FORNAX_CHECK(offset <= to.bytes && bytes <= to.bytes - offset);
     if (bytes > 0) runtime_.write(ordinal_of(to), address_of(to) + offset, from, bytes);

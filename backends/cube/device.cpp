@@ -49,6 +49,11 @@ std::shared_ptr<const runtime::Program> Device::program(const KernelRecipe& reci
   return programs_.emplace(recipe.key, std::move(made)).first->second;
 }
 
+void Device::drop_programs() {
+  std::lock_guard lock(programs_mutex_);
+  std::erase_if(programs_, [](const auto& entry) { return entry.second.use_count() == 1; });
+}
+
 size_t Device::program_count() {
   std::lock_guard lock(programs_mutex_);
   return programs_.size();

@@ -37,6 +37,8 @@ class Device {
   // Found, or built and compiled.  Error: as Runtime::compile.
   std::shared_ptr<const runtime::Program> program(const KernelRecipe& recipe);
   size_t program_count();
+  // Forgets the programs that no plan holds; the code cache still has them.
+  void drop_programs();
   // The kernel as it is compiled: of the simt dialect.
   kernel::Kernel kernel_of(const KernelRecipe& recipe) const;
 

@@ -9,7 +9,8 @@ source=$PWD work=$build/consumer
 rm -rf "$work"
 cmake --install "$build" --prefix "$work/installed" >/dev/null
 
-has_runtime() { nm -C "$1" | grep -q "fornax::cuda::CudaRuntime::launch"; }
+# grep reads to the end: one that stops early fails nm, and with it the pipe.
+has_runtime() { nm -C "$1" | grep "fornax::cuda::CudaRuntime::launch" >/dev/null; }
 
 # The flags of the release preset, so that ccache knows the objects of the second build.
 try() {
