@@ -59,7 +59,8 @@ extern "C" __global__ void __launch_bounds__(128) fornax_double(
   const i32 v9 = ((i32(blockIdx.x) * 128) + i32(threadIdx.x)) * 2;
   if (v9 < n_) {
     const f16x2 v13 = *(const f16x2*)(x_ + v9);  // rows.cpp:31
-    const f16x2 v22 = {{f32_to_f16(f16_to_f32(v13.lane[0]) * 2.0f), f32_to_f16(f16_to_f32(v13.lane[1]) + 0x1.998p-4f)}};
+    const f16x2 v22 = {{f32_to_f16(f16_to_f32(v13.lane[0]) * 2.0f), )cuda"
+                                R"cuda(f32_to_f16(f16_to_f32(v13.lane[1]) + 0x1.998p-4f)}};
     *(f16x2*)(y_ + v9) = v22;  // rows.cpp:32
   }
 }
