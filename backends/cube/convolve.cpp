@@ -98,11 +98,11 @@ class ConvolveKernel {
     const Value first = group * outputs_.size;
     loop(outputs_.size, [&](Value o) {
       loop(window_.size[0], [&](Value tap) {
-        const auto [oh, high] = window_at(0, at[2], tap, heights_);
+        const auto down = window_at(0, at[2], tap, heights_);
         loop(window_.size[1], [&](Value side) {
-          const auto [ow, wide] = window_at(1, at[3], side, widths_);
-          sum.add(views_[0], {at[0], first + o, oh, ow}, views_[1], {first + o, c, tap, side},
-                  high & wide);
+          const auto across = window_at(1, at[3], side, widths_);
+          sum.add(views_[0], {at[0], first + o, down.first, across.first}, views_[1],
+                  {first + o, c, tap, side}, down.second & across.second);
         });
       });
     });
