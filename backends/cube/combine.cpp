@@ -75,7 +75,7 @@ Accumulators begin(Builder& k, const Step& step, Value element, Value position) 
   return all;
 }
 
-Accumulators combine(Builder&, Op op, const Accumulators& a, const Accumulators& b) {
+Accumulators combine(Op op, const Accumulators& a, const Accumulators& b) {
   switch (op) {
     case Op::sum:
       return {a[0] + b[0]};

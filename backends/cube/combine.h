@@ -19,7 +19,7 @@ std::vector<DType> accumulator_dtypes(Op op, DType dtype, DType result, DType in
 Accumulators identity(Builder& k, const Step& step, DType dtype, DType index);
 // One element; `position` is where it is along the reduced axis.
 Accumulators begin(Builder& k, const Step& step, Value element, Value position);
-Accumulators combine(Builder& k, Op op, const Accumulators& a, const Accumulators& b);
+Accumulators combine(Op op, const Accumulators& a, const Accumulators& b);
 Value finish(Builder& k, const Step& step, const Accumulators& all);
 
 }  // namespace fornax::cube

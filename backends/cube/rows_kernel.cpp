@@ -236,11 +236,10 @@ class RowKernel {
   Accumulators reduce_tile(int i, Accumulators all) {
     const Op op = step(i).step.op;
     for (Value& a : all) a = spread(a);
-    return k_.reduce(
-        reduced_axis(), std::move(all),
-        [&](std::span<const Value> left, std::span<const Value> right) {
-          return combine(k_, op, {left.begin(), left.end()}, {right.begin(), right.end()});
-        });
+    return k_.reduce(reduced_axis(), std::move(all),
+                     [&](std::span<const Value> left, std::span<const Value> right) {
+                       return combine(op, {left.begin(), left.end()}, {right.begin(), right.end()});
+                     });
   }
 
   void compute_single() {
@@ -290,9 +289,8 @@ class RowKernel {
     }
     walk([&](Pass& pass) {
       for (size_t r = 0; r < own.size(); r++) {
-        const Accumulators next =
-            combine(k_, step(own[r]).step.op, {running[r].begin(), running[r].end()},
-                    accumulate(own[r], pass));
+        const Accumulators next = combine(
+            step(own[r]).step.op, {running[r].begin(), running[r].end()}, accumulate(own[r], pass));
         for (size_t a = 0; a < next.size(); a++) running[r][a] = next[a];
       }
     });

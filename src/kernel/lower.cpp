@@ -251,6 +251,7 @@ void Lowering::control(const Instruction& x) {
   }
   std::vector<Variable> running;
   for (const ValueId result : x.results) {
+    if (skipped(result)) continue;
     const ValueType& type = from_.type(result);
     const int count = extent(type).count();
     for (int e = 0; e < count; e++) running.emplace_back(to_.constant(type.dtype, 0));

@@ -132,7 +132,6 @@ Value safe(Value b) {
   const Value zero = b == 0;
   return select(is_signed(b) ? zero | (b == -1) : zero, like(b, 1), b);
 }
-Value wide_quotient(Value a, Value b) { return a / safe(b); }
 
 Value differ_in_sign(Value rest, Value b) { return (rest < 0) ^ (b < 0); }
 
@@ -147,7 +146,7 @@ Value trunc_divide(Value a, Value b) {
   const Value some = known(a, b);
   a = like(some, a), b = like(some, b);
   if (!is_float(a)) {
-    const Value quotient = select(b == 0, like(b, 0), wide_quotient(a, b));
+    const Value quotient = select(b == 0, like(b, 0), a / safe(b));
     return is_signed(b) ? select(b == -1, -a, quotient) : quotient;
   }
   const Value plain = a / b;

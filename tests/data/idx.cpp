@@ -119,7 +119,8 @@ TEST(Idx, missing_files_say_what_to_install) {
 }
 
 TEST(FashionMnist, whole_test_set) {
-  if (!std::filesystem::exists(kFashionMnistFolder)) GTEST_SKIP() << "not installed";
+  if (!std::filesystem::exists(kFashionMnistFolder))
+    GTEST_SKIP() << kFashionMnistFolder << " is not installed";
   const Pictures test = fashion_mnist("test");
   EXPECT_EQ(test.count, 10000);
   EXPECT_EQ(test.pixels.size(), 7840000u);
