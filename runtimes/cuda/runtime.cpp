@@ -271,7 +271,7 @@ void CudaRuntime::launch(int device, const runtime::Program& compiled, runtime::
 
 runtime::TensorMap CudaRuntime::tensor_map(int device, const runtime::TensorMapRequest& r) {
   Gpu& gpu = *unit(device).gpu;
-  FORNAX_CHECK(r.rank == 2 || r.rank == 3);
+  FORNAX_CHECK(r.rank >= 2 && r.rank <= 4);
   FORNAX_CHECK(r.base % 16 == 0);
   FORNAX_CHECK(!r.swizzle || r.box[0] * unsigned(r.element_bytes) <= 128);
   for (int i = 0; i < r.rank; i++) FORNAX_CHECK(r.box[size_t(i)] > 0 && r.box[size_t(i)] <= 256);
@@ -281,7 +281,7 @@ runtime::TensorMap CudaRuntime::tensor_map(int device, const runtime::TensorMapR
                              : r.element_bytes == 8 ? TensorMapType::f64
                              : r.tf32               ? TensorMapType::tf32
                                                     : TensorMapType::f32;
-  const std::array<uint32_t, 3> steps = {1, 1, 1};
+  const std::array<uint32_t, 4> steps = {1, 1, 1, 1};
   gpu.enter();
   runtime::TensorMap map;
   gpu.check(gpu.driver().encode_tensor_map(

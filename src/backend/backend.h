@@ -22,8 +22,8 @@ namespace fornax {
 //
 // Pointwise steps before the anchor have the shape `domain` (what the anchor reads), those after it
 // the anchor's result shape; inputs broadcast to the steps that read them.  Without an anchor all
-// steps have the shape `domain`.  Only a reduce op anchors a group with other steps; any other
-// anchor stands alone.
+// steps have the shape `domain`.  Only a reduce op anchors a group with steps before it, and only
+// where fuses_after() says so are there steps after it.
 struct Group {
   Graph graph;
   int inputs = 0;   // how many of the first steps are inputs
@@ -86,6 +86,8 @@ class Backend {
   // of `domain`; other steps have the domain's shape or the reduced one, and steps of the first
   // read those of the second as they broadcast.  The anchor is one of the reductions.
   virtual bool fuses_rows() const { return false; }
+  // (optional) Whether pointwise steps may follow `anchor` in its group.
+  virtual bool fuses_after(Op anchor) const { return is_reduce(anchor); }
   virtual SmallKernel small_kernel() { return nullptr; }  // (optional)
   // (optional) What a person asking about the device should also know; may take milliseconds.
   virtual std::string remark(int /*device*/) { return {}; }
