@@ -35,8 +35,18 @@ Epilogue::Epilogue(const Group& group)
   }
   reads = operands.size();
   for (size_t i = 0; i < graph.outputs.size(); i++) {
-    operands.push_back({Place::output(int(i)), graph.outputs[i],
-                        row_major_strides({domain.begin(), domain.end()})});
+    Operand written{Place::output(int(i)), graph.outputs[i],
+                    row_major_strides({domain.begin(), domain.end()})};
+    // An output of this type may take the input's buffer over.
+    for (size_t read = 0; read < reads; read++) {
+      const size_t input = size_t(operands[read].step);
+      if (steps[input].op == Op::full || dtype_of(operands[read]) != dtype_of(written) ||
+          !is_contiguous(domain, group.layouts[input]) || steps[input].type.shape != domain) {
+        continue;
+      }
+      operands[read].aliased = written.aliased = true;
+    }
+    operands.push_back(std::move(written));
   }
 }
 
@@ -54,6 +64,7 @@ EpilogueClass Epilogue::described(const std::vector<int64_t>& extents, int lanes
     const Operand& operand = operands[i];
     (i < reads ? known.read_steps : known.write_steps).push_back(operand.step);
     ViewClass view = view_class(dtype_of(operand), operand.strides);
+    view.aliased = operand.aliased;
     view.number = graph.steps[size_t(operand.step)].op == Op::full;
     const Strides lines(operand.strides.begin(), operand.strides.end() - 1);
     const bool vectors = operand.strides.back() == 1 && extents.back() % lanes == 0 &&

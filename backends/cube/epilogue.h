@@ -28,6 +28,7 @@ struct Epilogue {
     Place place;
     int step = 0;     // of the graph: the input that is read, or the step whose value is stored
     Strides strides;  // over the anchor's result
+    bool aliased = false;
   };
   explicit Epilogue(const Group& group);
 

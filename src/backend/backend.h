@@ -77,7 +77,8 @@ class Backend {
   // on several threads at once.
   virtual std::unique_ptr<Prepared> prepare(int device, const Group& group) = 0;
   // One argument per input and per output, in order.  An output may be the buffer of an input that
-  // is contiguous, has the output's type and is read by pointwise steps of a group without anchor.
+  // is contiguous, has the output's type and is read by pointwise steps alone, of a group without
+  // anchor or with one that is no reduction.
   // Error(index, value): found in the data, an index out of range for one.
   virtual void execute(const Prepared& prepared, std::span<const Argument> inputs,
                        std::span<const Argument> outputs) = 0;

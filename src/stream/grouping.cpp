@@ -1,6 +1,7 @@
 #include "stream/grouping.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "stream/alike.h"
 
@@ -10,6 +11,12 @@ namespace {
 constexpr int kLargestGroup = 64;  // steps of work
 constexpr int kMostInputs = 24;
 constexpr int kLookBack = 4;  // newest groups that are tried
+
+void add_sources(Draft& draft, const std::vector<int>& sources) {
+  draft.sources.insert(draft.sources.end(), sources.begin(), sources.end());
+  std::sort(draft.sources.begin(), draft.sources.end());
+  draft.sources.erase(std::unique(draft.sources.begin(), draft.sources.end()), draft.sources.end());
+}
 
 // Casts work element by element like the ops with a value column.
 bool works_by_element(Op op) { return is_pointwise(op) || op == Op::cast; }
@@ -25,6 +32,7 @@ Grouping::Grouping(const Segment& segment, const Backend& backend)
     if (is_view(x.op)) {
       group_[size_t(n)] = group_of(x.inputs[0]);
     } else {
+      absorb_for(n);
       const int group = group_for(n);
       add(n, group >= 0 ? group : open_group(n));
     }
@@ -49,6 +57,47 @@ int Grouping::group_for(int n) const {
     }
   }
   return -1;
+}
+
+// Where node n joins a group that ends in something else than pointwise work, pointwise groups that
+// only it reads become part of that.
+void Grouping::absorb_for(int n) {
+  const std::vector<int> sources = operand_groups(n);
+  if (sources.size() < 2 || !works_by_element(node(n).op)) return;
+  for (const int group : sources) {
+    const int anchor = draft(group).anchor;
+    const bool takes = anchor >= 0 && (is_rows(draft(group)) || !is_reduce(node(anchor).op));
+    std::vector<bool> seen;
+    if (!takes || !joins(n, group) || !can_wait(group, sources, seen)) continue;
+    for (const int other : sources) {
+      if (other != group && may_absorb(group, other)) absorb(group, other);
+    }
+    return;
+  }
+}
+
+bool Grouping::may_absorb(int group, int other) const {
+  const Draft &into = draft(group), &from = draft(other);
+  const auto reads_it = [&](const Draft& reader) {
+    return std::find(reader.sources.begin(), reader.sources.end(), other) != reader.sources.end();
+  };
+  return from.anchor < 0 && same_but_for_ones(from.domain, into.result) &&
+         into.nodes.size() + from.nodes.size() < size_t(kLargestGroup) &&
+         into.inputs + from.inputs < kMostInputs &&
+         std::none_of(drafts_.begin(), drafts_.end(), reads_it);
+}
+
+void Grouping::absorb(int group, int other) {
+  Draft from = std::exchange(drafts_[size_t(other)], {});
+  hoist(group, from.sources);
+  Draft& into = drafts_[size_t(group)];
+  for (const int n : from.nodes) kept_[size_t(n)] = true;
+  into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
+  into.inputs += from.inputs;
+  add_sources(into, from.sources);
+  std::replace(group_.begin(), group_.end(), other, group);
+  order_.erase(order_.begin() + position_[size_t(other)]);
+  for (size_t i = 0; i < order_.size(); i++) position_[size_t(order_[i])] = int(i);
 }
 
 // The groups that make node n's operands, those that run last first.
@@ -116,12 +165,8 @@ void Grouping::add(int n, int group) {
     draft.result = x.type.shape;
   }
   for (const int input : x.inputs) draft.inputs += group_of(input) != group;
-  for (const int source : sources) {
-    const auto end = draft.sources.end();
-    if (source != group && std::find(draft.sources.begin(), end, source) == end) {
-      draft.sources.push_back(source);
-    }
-  }
+  add_sources(draft, sources);
+  std::erase(draft.sources, group);
   draft.nodes.push_back(n);
   group_[size_t(n)] = group;
 }
@@ -164,14 +209,16 @@ bool Grouping::joins(int n, int group) const {
   for (const int input : x.inputs) {
     if (group_of(input) != group) continue;
     const int producer = source_in_group(input, group) - leaves_;
-    // Another view of what the group makes needs that in memory; and after the anchor only what
-    // has the anchor's shape because it comes after it can be read.
+    // Another view of what the group makes needs that in memory; and after a reduction only what
+    // has its result's shape because it comes after it can be read.
     if (is_view(node(producer).op)) return false;
     if (by_element ? !same_but_for_ones(type_of(input).shape, wanted)
                    : type_of(input).shape != draft.domain) {
       return false;
     }
-    if (draft.anchor >= 0 && producer < draft.anchor) return false;
+    if (draft.anchor >= 0 && is_reduce(node(draft.anchor).op) && producer < draft.anchor) {
+      return false;
+    }
   }
   return true;
 }
@@ -248,7 +295,8 @@ const Shape& Grouping::shape_in_group(int n) const {
   const Draft& draft = drafts_[size_t(group_[size_t(n)])];
   if (n == draft.anchor) return draft.result;
   if (is_rows(draft)) return kept_[size_t(n)] ? draft.result : draft.domain;
-  return draft.anchor >= 0 && n > draft.anchor ? draft.result : draft.domain;
+  const bool after = draft.anchor >= 0 && (n > draft.anchor || !is_reduce(node(draft.anchor).op));
+  return after ? draft.result : draft.domain;
 }
 
 }  // namespace fornax

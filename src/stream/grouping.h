@@ -11,6 +11,8 @@
 //     after which the backend fuses;
 //   - where the backend fuses rows, further reductions over the same axes join, and pointwise nodes
 //     of the domain's shape that read what was reduced.
+// Pointwise groups that only such a node reads, and that have its shape, become part of its group.
+//
 // Axes of extent 1 make no difference between shapes here: in the group's graph a node has the
 // shape of the domain or of the anchor's result, its inputs are given axes to match, and views that
 // only drop or insert such axes are seen through.  So are reshapes that split the rows of a matrix
@@ -61,6 +63,9 @@ class Grouping {
   bool may_split(const Draft& draft, const Shape& shape) const;
   bool shares_operand(int n, int group) const;
   std::vector<int> operand_groups(int n) const;
+  void absorb_for(int n);
+  bool may_absorb(int group, int other) const;
+  void absorb(int group, int other);
   bool can_wait(int group, const std::vector<int>& sources, std::vector<bool>& seen) const;
   void hoist(int group, const std::vector<int>& sources);
   int open_group(int n);

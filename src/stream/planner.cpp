@@ -219,8 +219,10 @@ class Planner {
   // Inputs that an output of the same type could overwrite; whether they die there is found later.
   void donors_of(PlanStep& step, const Group& group) {
     candidates_.emplace_back();
-    if (group.anchor >= 0) return;
+    const Step* anchor = group.anchor < 0 ? nullptr : &group.graph.steps[size_t(group.anchor)];
+    if (anchor && is_reduce(anchor->op)) return;
     for (int i = 0; i < group.inputs; i++) {
+      if (anchor && std::count(anchor->inputs.begin(), anchor->inputs.end(), i) > 0) continue;
       const Step& input = group.graph.steps[size_t(i)];
       const int value = step.inputs[size_t(i)];
       const bool writable = value >= leaves_ || segment_.leaves[size_t(value)].dies;

@@ -133,5 +133,41 @@ TEST(Epilogue, WaitsForWhatItReads) {
   check(own, {random({12, 10}), random({10, 8})}, "[matmul] [sum mul]");
 }
 
+TEST(Epilogue, TakesWorkIntoItThatOnlyItReads) {
+  const Function update = [](const Operands& x) {
+    const Tensor gradient = x[0].matmul(x[1]);
+    const Tensor momentum = x[2] * 0.9 + gradient * 0.1;
+    return x[3] - momentum / (momentum.abs().sqrt() + 1e-8);
+  };
+  check(update, {random({20, 9}), random({9, 34}), random({20, 34}), random({20, 34})},
+        "[matmul mul mul add abs sqrt add div sub]");
+  const Function rows = [](const Operands& x) {
+    const Tensor gradient = x[0].sum(0);
+    return x[2] - (x[1] * 0.9 + gradient * 0.1) * 1e-3;
+  };
+  check(rows, {random({20, 34}), random({34}), random({34})}, "[sum mul mul add mul sub]");
+  // What somebody else reads too stays by itself.
+  const Function shared = [](const Operands& x) {
+    const Tensor half = x[2] * 0.5;
+    return x[0].matmul(half) + half;
+  };
+  check(shared, {random({9, 9}), random({1, 1}), random({9, 9})}, "[mul] [matmul add]");
+}
+
+TEST(Epilogue, WritesOverWhatItReads) {
+  const Tensor a = random({70, 9}), b = random({9, 66});
+  const auto step = [&](const Tensor& x) { return x * 0.9 - a.matmul(b); };
+  Tensor eager = random({70, 66}), x = eager + 0;
+  kernels().sync();
+  const size_t in_use = kernels().memory().in_use;
+  for (int i = 0; i < 3; i++) {
+    x = step(x);
+    kernels().sync();
+    EXPECT_EQ(kernels().memory().in_use, in_use);
+    eager = (eager.to(kernels().eager()) * 0.9 - a.to(kernels().eager()).matmul(b));
+  }
+  EXPECT_EQ(x.to_vector<float>(), eager.to_vector<float>());
+}
+
 }  // namespace
 }  // namespace fornax
