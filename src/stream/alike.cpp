@@ -35,6 +35,17 @@ void match_axes(const Shape& shape, const Shape& other, Type& type, Layout& layo
   layout = strides;
 }
 
+void broadcast_to(const Shape& shape, Type& type, Layout& layout) {
+  Layout repeated;
+  repeated.offset = layout.offset;
+  const int shift = shape.rank() - type.shape.rank();
+  for (int axis = shift; axis < shape.rank(); axis++) {
+    if (type.shape[axis - shift] != 1) repeated.strides[axis] = layout.strides[axis - shift];
+  }
+  type.shape = shape;
+  layout = repeated;
+}
+
 bool splits_rows(const Shape& matrix, const Shape& shape) {
   if (matrix.rank() != 2 || shape.rank() <= 2 || shape[shape.rank() - 1] != matrix[1]) return false;
   int64_t rows = 1;

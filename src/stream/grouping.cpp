@@ -66,7 +66,9 @@ void Grouping::absorb_for(int n) {
   if (sources.size() < 2 || !works_by_element(node(n).op)) return;
   for (const int group : sources) {
     const int anchor = draft(group).anchor;
-    const bool takes = anchor >= 0 && (is_rows(draft(group)) || !is_reduce(node(anchor).op));
+    // In rows, it has a value per row.
+    const bool takes = is_rows(draft(group)) ? node(n).type.shape != draft(group).domain
+                                             : anchor >= 0 && !is_reduce(node(anchor).op);
     std::vector<bool> seen;
     if (!takes || !joins(n, group) || !can_wait(group, sources, seen)) continue;
     for (const int other : sources) {

@@ -36,6 +36,7 @@ class Planner {
         grouping_(segment, backend) {}
 
   Plan run() {
+    find_inlined();
     find_stored();
     plan_.values = leaves_;
     locations_.resize(segment_.nodes.size());
@@ -55,6 +56,32 @@ class Planner {
     return input < leaves_ ? segment_.leaves[size_t(input)].type : node(input - leaves_).type;
   }
 
+  // Casts of what broadcasts, such as weights, are done where they are read, if all who read them
+  // can do so and nothing else is computed with them.
+  void find_inlined() {
+    inlined_.assign(segment_.nodes.size(), false);
+    const auto is_cast = [&](int n) { return node(n).op == Op::cast; };
+    for (const int group : grouping_.order()) {
+      const std::vector<int>& nodes = grouping_.draft(group).nodes;
+      if (!std::all_of(nodes.begin(), nodes.end(), is_cast)) continue;
+      for (const int n : nodes) inlined_[size_t(n)] = !node(n).outlives;
+    }
+    for (int n = 0; n < int(segment_.nodes.size()); n++) {
+      for (const int input : node(n).inputs) {
+        if (input >= leaves_ && !reads_broadcast(n, input))
+          inlined_[size_t(input - leaves_)] = false;
+      }
+    }
+  }
+  bool reads_broadcast(int n, int input) const {
+    const SegmentNode& x = node(n);
+    return (is_pointwise(x.op) || x.op == Op::cast) &&
+           grouping_.group_of(input) != grouping_.group_of(n + leaves_) &&
+           grouping_.shape_in_group(n) == x.type.shape &&
+           type_of(input).shape.element_count() < x.type.shape.element_count();
+  }
+  bool is_inlined(int input) const { return input >= leaves_ && inlined_[size_t(input - leaves_)]; }
+
   // Values read outside their group, or by somebody after the segment, are stored; of a view what
   // it looks at.
   void find_stored() {
@@ -62,9 +89,10 @@ class Planner {
     for (int n = int(segment_.nodes.size()); n-- > 0;) {
       if (node(n).outlives) stored_[size_t(n)] = true;
       for (int input : node(n).inputs) {
-        if (input < leaves_) continue;
-        if (is_view(node(n).op) ? stored_[size_t(n)]
-                                : grouping_.group_of(input) != grouping_.group_of(n + leaves_)) {
+        if (input < leaves_ || is_inlined(input)) continue;
+        const bool elsewhere =
+            is_inlined(n + leaves_) || grouping_.group_of(input) != grouping_.group_of(n + leaves_);
+        if (is_view(node(n).op) ? stored_[size_t(n)] : elsewhere) {
           stored_[size_t(input - leaves_)] = true;
         }
       }
@@ -129,15 +157,33 @@ class Planner {
   // The step for operand number `which` of node n.
   int operand(Building& building, int n, size_t which) {
     const int input = node(n).inputs[which];
-    auto& [number, group, step, offsets, read, steps] = building;
-    if (grouping_.group_of(input) == number) {
-      return steps.at(grouping_.source_in_group(input, number) - leaves_);
+    if (grouping_.group_of(input) == building.number) {
+      return building.steps.at(grouping_.source_in_group(input, building.number) - leaves_);
     }
+    if (!is_inlined(input)) return input_for(building, n, which, input);
+    auto& [_, group, step, offsets, read, steps] = building;
+    const int cast = input - leaves_;
+    const auto known = steps.find(cast);
+    if (known != steps.end()) return known->second;
+    const int source = input_for(building, n, which, node(cast).inputs[0]);
+    group.graph.steps.push_back({Op::cast,
+                                 {node(cast).type.dtype, grouping_.shape_in_group(n)},
+                                 {source},
+                                 node(cast).attributes,
+                                 Scalar(0)});
+    return steps[cast] = int(group.graph.steps.size()) - 1;
+  }
+
+  // The group's input for `input`, which is read by operand number `which` of node n.
+  int input_for(Building& building, int n, size_t which, int input) {
+    auto& [number, group, step, offsets, read, steps] = building;
     const Location location = locate(input);
     Type type = type_of(input);
     Layout layout = location.layout;
     const Shape &own = node(n).type.shape, &shape = grouping_.shape_in_group(n);
-    if (n != grouping_.draft(number).anchor || own == shape) {
+    if (is_inlined(node(n).inputs[which])) {
+      broadcast_to(shape, type, layout);
+    } else if (n != grouping_.draft(number).anchor || own == shape) {
       match_axes(own, shape, type, layout);
     } else {
       (which == 0 ? split_left : split_right)(shape, type, layout);
@@ -154,13 +200,18 @@ class Planner {
 
   void emit(int number) {
     const Draft& draft = grouping_.draft(number);
+    // Only its views' views may be wanted, or nothing.
+    const auto is_stored = [&](int n) { return stored_[size_t(n)]; };
+    if (std::none_of(draft.nodes.begin(), draft.nodes.end(), is_stored)) return;
     Building building{number, {}, {}, {}, {}, {}};
     auto& [_, group, step, offsets, read, steps] = building;
     group.domain = draft.domain;
     step.node = draft.anchor >= 0 ? draft.anchor : draft.nodes.back();
     for (int n : draft.nodes) {  // inputs come before all work
       for (size_t i = 0; i < node(n).inputs.size(); i++) {
-        if (grouping_.group_of(node(n).inputs[i]) != number) operand(building, n, i);
+        const int input = node(n).inputs[i];
+        if (grouping_.group_of(input) == number) continue;
+        input_for(building, n, i, is_inlined(input) ? node(input - leaves_).inputs[0] : input);
       }
     }
     for (int n : draft.nodes) {
@@ -179,7 +230,6 @@ class Planner {
       locations_[size_t(n)] = {value, row_major(node(n).type.shape)};
       step.outputs.push_back({value, type, node(n).op, -1});
     }
-    if (group.graph.outputs.empty()) return;  // only its views' views were wanted, or nothing
     finish(std::move(step), group, offsets);
   }
 
@@ -276,7 +326,7 @@ class Planner {
   const int ordinal_;
   const Grouping grouping_;
   Plan plan_;
-  std::vector<bool> stored_;  // per node
+  std::vector<bool> inlined_, stored_;  // per node
   std::vector<Location> locations_;
   std::vector<std::vector<Candidate>> candidates_;  // per plan step
 };

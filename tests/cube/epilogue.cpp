@@ -154,6 +154,26 @@ TEST(Epilogue, TakesWorkIntoItThatOnlyItReads) {
   check(shared, {random({9, 9}), random({1, 1}), random({9, 9})}, "[mul] [matmul add]");
 }
 
+TEST(Epilogue, CastsWeightsWhereTheyAreRead) {
+  const Function norm = [](const Operands& x) {
+    return layer_norm(x[0], 1, {.weight = x[1], .bias = x[2]});
+  };
+  const std::string groups =
+      "[cast sum div sub square sum div add rsqrt mul cast mul cast add cast]";
+  for (const int64_t rows : {40, 24}) {  // as many rows as columns make no difference
+    check(norm,
+          {random({rows, 24}, DType::bf16), random({24}, DType::bf16), random({24}, DType::bf16)},
+          groups);
+  }
+  Tensor kept;
+  const Function twice = [&](const Operands& x) {
+    const Tensor weight = x[1].cast(DType::f32);
+    kept = weight;
+    return x[0].cast(DType::f32) * weight;
+  };
+  check(twice, {random({40, 24}, DType::bf16), random({24}, DType::bf16)}, "[cast] [cast mul]");
+}
+
 TEST(Epilogue, WritesOverWhatItReads) {
   const Tensor a = random({70, 9}), b = random({9, 66});
   const auto step = [&](const Tensor& x) { return x * 0.9 - a.matmul(b); };
