@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "backend/registry.h"
+#include "backends/cube/batch.h"
 #include "backends/cube/kernels.h"
 #include "base/error.h"
 #include "runtime/registry.h"
@@ -128,10 +129,22 @@ class Cube : public Backend {
   std::unique_ptr<Prepared> prepare(int ordinal, const Group& group) override {
     return prepare_group(at(ordinal), group);
   }
-  void execute(const Prepared& prepared, std::span<const Argument> inputs,
-               std::span<const Argument> outputs) override {
+  uint64_t execute(const Prepared& prepared, std::span<const Argument> inputs,
+                   std::span<const Argument> outputs) override {
+    const Execution execution;
+    const LaunchBatch::Group batched;
     static_cast<const PreparedGroup&>(prepared).run(inputs, outputs);
+    return execution.number();
   }
+  std::vector<LateError> late_errors(int ordinal) override {
+    return at(ordinal).reports().collect();
+  }
+  std::unique_ptr<Batch> new_batch(int ordinal) override {
+    return std::make_unique<LaunchBatch>(at(ordinal));
+  }
+  void begin(Batch& batch) override { static_cast<LaunchBatch&>(batch).begin(); }
+  void end(Batch& batch) override { static_cast<LaunchBatch&>(batch).end(); }
+  bool wants_arenas() const override { return true; }
   void synchronize(int ordinal) override { runtime_.synchronize(ordinal); }
   std::string remark(int ordinal) override { return describe(at(ordinal).capabilities()); }
 

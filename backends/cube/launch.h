@@ -68,14 +68,10 @@ class Launch {
            std::span<const runtime::Address> scratch) const;
 
  private:
-  [[noreturn]] void complain(const Device& device, const kernel::Status& status) const;
-
-  KernelRecipe recipe_;
   std::shared_ptr<const runtime::Program> program_;
   runtime::Grid grid_;
   Arguments arguments_;
-  Complaint complaint_;
-  bool reports_;
+  std::shared_ptr<const Explain> explain_;  // where the kernel reports
 };
 
 // Launches one after another.

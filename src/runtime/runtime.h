@@ -103,7 +103,7 @@ struct alignas(64) TensorMap {
 struct Mark {
   virtual ~Mark() = default;
 };
-// Launches, recorded once and run as one.
+// Launches, recorded once and run as one, in their order.
 struct Recording {
   virtual ~Recording() = default;
 };
@@ -149,6 +149,9 @@ class Runtime {
   virtual void begin_recording(int device) = 0;
   virtual std::unique_ptr<Recording> end_recording(int device) = 0;
   virtual void run(int device, const Recording& recording) = 0;
+  // Gives launch number `launch` other arguments, from the next run on.  For one thread at a time.
+  virtual void change(int device, Recording& recording, size_t launch,
+                      std::span<const uint64_t> arguments) = 0;
 };
 
 }  // namespace fornax::runtime

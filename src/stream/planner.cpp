@@ -38,7 +38,7 @@ class Planner {
   Plan run() {
     find_inlined();
     find_stored();
-    plan_.values = leaves_;
+    plan_.values = plan_.leaves = leaves_;
     locations_.resize(segment_.nodes.size());
     for (const int group : grouping_.order()) emit(group);
     for (int n = 0; n < int(segment_.nodes.size()); n++) {
@@ -334,7 +334,9 @@ class Planner {
 }  // namespace
 
 Plan make_plan(const Segment& segment, Backend& backend, int ordinal) {
-  return Planner(segment, backend, ordinal).run();
+  Plan plan = Planner(segment, backend, ordinal).run();
+  if (backend.wants_arenas()) plan_arena(segment, plan);
+  return plan;
 }
 
 }  // namespace fornax
