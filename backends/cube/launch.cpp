@@ -61,15 +61,12 @@ Launch::Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Argument
       arguments_(std::move(arguments)),
       complaint_(std::move(complaint)) {
   if (!settings().check) arguments_.counts_.clear();
-  const size_t own = arguments_.rules_.size() + arguments_.counts_.size();
-  const size_t wanted = program_->source.parameters.size();
-  FORNAX_CHECK(wanted == own || wanted == own + 1);
-  reports_ = wanted > own;
 }
 
 void Launch::run(Device& device, std::span<const Argument> inputs,
                  std::span<const Argument> outputs,
                  std::span<const runtime::Address> scratch) const {
+  const runtime::Program& program = program_->get();
   const Given given{inputs, outputs, scratch};
   std::vector<uint64_t> words;
   std::vector<runtime::TensorMap> maps(arguments_.maps_.size());
@@ -89,10 +86,13 @@ void Launch::run(Device& device, std::span<const Argument> inputs,
     }
   }
   for (const int64_t count : arguments_.counts_) words.push_back(uint64_t(count));
-  if (!reports_) return device.runtime().launch(device.ordinal(), *program_, grid_, words);
+  const size_t wanted = program.source.parameters.size();
+  FORNAX_CHECK(wanted == words.size() || wanted == words.size() + 1);
+  if (wanted == words.size())
+    return device.runtime().launch(device.ordinal(), program, grid_, words);
   const kernel::Status status = device.run_reporting([&](runtime::Address address) {
     words.push_back(address);
-    device.runtime().launch(device.ordinal(), *program_, grid_, words);
+    device.runtime().launch(device.ordinal(), program, grid_, words);
   });
   if (status[0] != 0) complain(device, status);
 }

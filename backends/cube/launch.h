@@ -61,9 +61,10 @@ using Complaint = std::function<void(int64_t number)>;
 
 class Launch {
  public:
-  // Error: as Runtime::compile.
+  // Has the program compiled meanwhile.
   Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Arguments arguments,
          Complaint complaint = {});
+  // Waits for the program at first.  Error: as Runtime::compile.
   void run(Device& device, std::span<const Argument> inputs, std::span<const Argument> outputs,
            std::span<const runtime::Address> scratch) const;
 
@@ -71,11 +72,10 @@ class Launch {
   [[noreturn]] void complain(const Device& device, const kernel::Status& status) const;
 
   KernelRecipe recipe_;
-  std::shared_ptr<const runtime::Program> program_;
+  std::shared_ptr<ComingProgram> program_;
   runtime::Grid grid_;
   Arguments arguments_;
   Complaint complaint_;
-  bool reports_;
 };
 
 // Launches one after another.
