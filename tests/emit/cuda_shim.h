@@ -15,6 +15,7 @@
 #define __global__
 #define __device__ static inline
 #define __forceinline__
+#define __noinline__
 #define __launch_bounds__(...)
 #define __shared__
 #define __align__(n) __attribute__((aligned(n)))
@@ -206,6 +207,7 @@ static To saturated(From x) {
   return To(x);
 }
 static int __float2int_rz(float x) { return saturated<int>(x); }
+static int __float2int_rn(float x) { return saturated<int>(nearbyintf(x)); }
 static unsigned __float2uint_rz(float x) { return saturated<unsigned>(x); }
 static long long __float2ll_rz(float x) { return saturated<long long>(x); }
 static unsigned long long __float2ull_rz(float x) { return saturated<unsigned long long>(x); }
