@@ -2,12 +2,14 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "backends/cube/kernels.h"
+#include "base/error.h"
 #include "graph/evaluate.h"
 #include "runtime/registry.h"
 
@@ -16,7 +18,7 @@ namespace fornax::cube {
 // Before any setting is read.  All accesses to memory are tested here.
 inline const int kSet = setenv("FORNAX_INTERPRETER", "1", 1) + setenv("FORNAX_CHECK", "1", 1);
 
-// A runtime that keeps what was launched.
+// A runtime that keeps what was launched and counts what was compiled, on whatever thread.
 class Watched : public runtime::Runtime {
  public:
   Watched() {
@@ -25,6 +27,8 @@ class Watched : public runtime::Runtime {
     }
   }
   std::string last_source;
+  std::atomic<int> compiled = 0;
+  std::atomic<bool> refuses = false;  // to compile
   std::vector<runtime::Grid> grids;
 
   std::string_view name() const override { return inner_->name(); }
@@ -53,6 +57,8 @@ class Watched : public runtime::Runtime {
     return inner_->find(device, recipe);
   }
   std::shared_ptr<runtime::Program> compile(int device, const runtime::Recipe& recipe) override {
+    compiled++;
+    if (refuses) fail(ErrorKind::internal, "refused");
     return inner_->compile(device, recipe);
   }
   void launch(int device, const runtime::Program& program, runtime::Grid grid,
