@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/sanitizer.h"
 #include "tests/errors.h"
 
 namespace fornax::runtime {
@@ -29,6 +30,8 @@ std::shared_ptr<TestJob> later(std::function<void()> function) {
   run_later(job);
   return job;
 }
+
+constexpr const char* kNoFork = "thread sanitizers want no threads in a child of fork()";
 
 // Runs `body` in a child of fork(); its exit status.
 int in_child(const std::function<int()>& body) {
@@ -92,6 +95,7 @@ TEST(Job, CancelledWaitsForWhatRuns) {
 }
 
 TEST(Job, AChildOfForkHasThreadsOfItsOwn) {
+  if (kThreadSanitizer) GTEST_SKIP() << kNoFork;
   later([] {})->wait();
   std::promise<void> begun, go;
   const auto running = later([&, may_end = go.get_future().share()] {
@@ -115,6 +119,7 @@ TEST(Job, AChildOfForkHasThreadsOfItsOwn) {
 }
 
 TEST(Job, ExitWaitsForWhatRunsAndDropsTheRest) {
+  if (kThreadSanitizer) GTEST_SKIP() << kNoFork;
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(in_child([] {
               std::atomic<bool> begun = false;
