@@ -66,10 +66,6 @@ Launch::Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Argument
                Complaint complaint)
     : program_(device.program(recipe)), grid_(grid), arguments_(std::move(arguments)) {
   if (!settings().check) arguments_.counts_.clear();
-  const size_t own = arguments_.rules_.size() + arguments_.counts_.size();
-  const size_t wanted = program_->source.parameters.size();
-  FORNAX_CHECK(wanted == own || wanted == own + 1);
-  if (wanted == own) return;
   explain_ = std::make_shared<const Explain>(
       [&device, recipe = std::move(recipe), complaint = std::move(complaint)](
           const kernel::Status& status) { explain(device, recipe, complaint, status); });
@@ -78,6 +74,7 @@ Launch::Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Argument
 void Launch::run(Device& device, std::span<const Argument> inputs,
                  std::span<const Argument> outputs,
                  std::span<const runtime::Address> scratch) const {
+  const std::shared_ptr<const runtime::Program>& program = program_->get();
   const Given given{inputs, outputs, scratch};
   std::vector<uint64_t> words;
   std::vector<runtime::TensorMap> maps(arguments_.maps_.size());
@@ -97,7 +94,9 @@ void Launch::run(Device& device, std::span<const Argument> inputs,
     }
   }
   for (const int64_t count : arguments_.counts_) words.push_back(uint64_t(count));
-  device.launch(program_, grid_, words, explain_);
+  const size_t wanted = program->source.parameters.size();
+  FORNAX_CHECK(wanted == words.size() || wanted == words.size() + 1);
+  device.launch(program, grid_, words, wanted == words.size() ? nullptr : explain_);
 }
 
 Place LaunchList::scratch(size_t bytes) {

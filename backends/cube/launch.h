@@ -61,14 +61,15 @@ using Complaint = std::function<void(int64_t number)>;
 
 class Launch {
  public:
-  // Error: as Runtime::compile.
+  // Has the program compiled meanwhile.
   Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Arguments arguments,
          Complaint complaint = {});
+  // Waits for the program at first.  Error: as Runtime::compile.
   void run(Device& device, std::span<const Argument> inputs, std::span<const Argument> outputs,
            std::span<const runtime::Address> scratch) const;
 
  private:
-  std::shared_ptr<const runtime::Program> program_;
+  std::shared_ptr<ComingProgram> program_;
   runtime::Grid grid_;
   Arguments arguments_;
   std::shared_ptr<const Explain> explain_;  // where the kernel reports

@@ -40,8 +40,9 @@ namespace {
 // Nothing is contracted, as on the CPU; what may be is written as fma().
 constexpr std::array kOptions = {"--std=c++17", "-default-device", "-fmad=false",
                                  "--ptxas-options=-v"};
-// Our cache is the one; older versions have no other, and do not know the option.
-constexpr const char* kWithoutCache = "-no-cache";
+// Our cache is the one, and no program of ours needs textures or the run-time library, whose
+// declarations take time.  Older versions do not know these options; the code is the same.
+constexpr std::array kNewerOptions = {"-no-cache", "-minimal"};
 
 constexpr std::array kNames = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 
@@ -119,9 +120,10 @@ class Compilation {
   Compiled run() {
     const std::string architecture = "--gpu-architecture=" + target_;
     std::vector<const char*> options(kOptions.begin(), kOptions.end());
-    options.insert(options.end(), {architecture.c_str(), kWithoutCache});
+    options.push_back(architecture.c_str());
+    options.insert(options.end(), kNewerOptions.begin(), kNewerOptions.end());
     Status status = f_.nvrtcCompileProgram(handle_, int(options.size()), options.data());
-    if (status == Status::invalid_option) {
+    for (size_t i = 0; i < kNewerOptions.size() && status == Status::invalid_option; i++) {
       options.pop_back();
       status = f_.nvrtcCompileProgram(handle_, int(options.size()), options.data());
     }

@@ -120,6 +120,7 @@ class Interpreter : public Runtime {
     std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   }
 
+  std::shared_ptr<Program> find(int, const Recipe&) override { return nullptr; }
   std::shared_ptr<Program> compile(int, const Recipe& recipe) override {
     return std::make_shared<InterpretedProgram>(recipe.make());
   }

@@ -128,8 +128,10 @@ class Runtime {
   // Between two devices of this runtime.
   virtual void copy(int to_device, Address to, int from_device, Address from, size_t bytes) = 0;
 
-  // Error(value, internal): the compiler's log.  May be called long before the first launch, on any
-  // thread, and does not wait for the device.
+  // nullptr where the program is in no cache and must be compiled.
+  virtual std::shared_ptr<Program> find(int device, const Recipe& recipe) = 0;
+  // Found or compiled.  Error(value, internal): the compiler's log.  May be called long before the
+  // first launch, on any thread, and does not wait for the device.
   virtual std::shared_ptr<Program> compile(int device, const Recipe& recipe) = 0;
   // One word per parameter: the value in the low bytes, or the address of a host TensorMap.  Where
   // the grid is empty nothing happens.

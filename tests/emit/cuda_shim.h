@@ -207,6 +207,7 @@ static To saturated(From x) {
   return To(x);
 }
 static int __float2int_rz(float x) { return saturated<int>(x); }
+static int __float2int_rn(float x) { return saturated<int>(nearbyintf(x)); }
 static unsigned __float2uint_rz(float x) { return saturated<unsigned>(x); }
 static long long __float2ll_rz(float x) { return saturated<long long>(x); }
 static unsigned long long __float2ull_rz(float x) { return saturated<unsigned long long>(x); }
