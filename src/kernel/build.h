@@ -106,6 +106,7 @@ class Builder {
   Value atomic(Atomic how, Value memory, Value index, Value value, Value mask = {},
                Site site = Site::here());
   Value compare_exchange(Value memory, Value index, Value expected, Value desired);
+  void fence();
   void barrier();
   void warp_barrier();
 
