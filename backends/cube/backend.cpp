@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "backend/registry.h"
+#include "backends/cube/batch.h"
 #include "backends/cube/kernels.h"
 #include "base/error.h"
 #include "runtime/registry.h"
@@ -88,6 +89,7 @@ class Cube : public Backend {
 
   std::string_view name() const override { return name_; }
   bool fuses_rows() const override { return true; }
+  bool fuses_after(Op anchor) const override { return is_reduce(anchor) || anchor == Op::matmul; }
   std::vector<BackendDevice> devices(std::string& absence) override {
     absence = absence_;
     std::vector<BackendDevice> list;
@@ -127,10 +129,22 @@ class Cube : public Backend {
   std::unique_ptr<Prepared> prepare(int ordinal, const Group& group) override {
     return prepare_group(at(ordinal), group);
   }
-  void execute(const Prepared& prepared, std::span<const Argument> inputs,
-               std::span<const Argument> outputs) override {
+  uint64_t execute(const Prepared& prepared, std::span<const Argument> inputs,
+                   std::span<const Argument> outputs) override {
+    const Execution execution;
+    const LaunchBatch::Group batched;
     static_cast<const PreparedGroup&>(prepared).run(inputs, outputs);
+    return execution.number();
   }
+  std::vector<LateError> late_errors(int ordinal) override {
+    return at(ordinal).reports().collect();
+  }
+  std::unique_ptr<Batch> new_batch(int ordinal) override {
+    return std::make_unique<LaunchBatch>(at(ordinal));
+  }
+  void begin(Batch& batch) override { static_cast<LaunchBatch&>(batch).begin(); }
+  void end(Batch& batch) override { static_cast<LaunchBatch&>(batch).end(); }
+  bool wants_arenas() const override { return true; }
   void synchronize(int ordinal) override { runtime_.synchronize(ordinal); }
   std::string remark(int ordinal) override { return describe(at(ordinal).capabilities()); }
 

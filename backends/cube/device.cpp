@@ -1,5 +1,6 @@
 #include "backends/cube/device.h"
 
+#include "backends/cube/batch.h"
 #include "backends/cube/build_id.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -75,20 +76,18 @@ size_t Device::program_count() {
   return programs_.size();
 }
 
-kernel::Status Device::run_reporting(FunctionRef<void(runtime::Address)> launch) {
-  std::lock_guard lock(status_mutex_);
-  kernel::Status status{};
-  if (status_ == 0) {
-    status_ = runtime_.allocate(ordinal_, sizeof status);
-    runtime_.write(ordinal_, status_, &status, sizeof status);
+void Device::launch(const std::shared_ptr<const runtime::Program>& program, runtime::Grid grid,
+                    std::vector<uint64_t>& arguments,
+                    const std::shared_ptr<const Explain>& explain) {
+  if (LaunchBatch* batch = LaunchBatch::begun(*this)) {
+    return batch->add(program, grid, arguments, explain);
   }
-  launch(status_);
-  runtime_.read(ordinal_, &status, status_, sizeof status);
-  if (status[0] != 0) {
-    const kernel::Status clear{};
-    runtime_.write(ordinal_, status_, &clear, sizeof clear);
-  }
-  return status;
+  if (!explain) return runtime_.launch(ordinal_, *program, grid, arguments);
+  const Reports::Request request{Execution::current(), explain};
+  reports_.run({&request, 1}, [&](std::span<const runtime::Address> slots) {
+    arguments.push_back(slots[0]);
+    runtime_.launch(ordinal_, *program, grid, arguments);
+  });
 }
 
 }  // namespace fornax::cube

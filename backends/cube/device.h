@@ -1,17 +1,15 @@
 // A device as this backend sees it: a device of a runtime, the programs that were made ready for
-// it, and the status in which running kernels note what went wrong.
+// it, and what running kernels report.
 //
 // Thread-safety: every function may be called from several threads at once.
 #pragma once
-#include <fornax/function.h>
-
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 
-#include "kernel/check.h"
+#include "backends/cube/reports.h"
 #include "kernel/ir.h"
 #include "runtime/job.h"
 #include "runtime/runtime.h"
@@ -36,9 +34,9 @@ class ComingProgram final : public runtime::Job {
         recipe_(std::move(recipe)),
         ready_(std::move(ready)) {}
   // Waits for it.  Error: as Runtime::compile; the next call then tries again.
-  const runtime::Program& get() {
+  const std::shared_ptr<const runtime::Program>& get() {
     wait();
-    return *ready_;
+    return ready_;
   }
 
  private:
@@ -52,7 +50,7 @@ class ComingProgram final : public runtime::Job {
 class Device {
  public:
   Device(runtime::Runtime& runtime, int ordinal, const runtime::RuntimeDevice& described)
-      : runtime_(runtime), ordinal_(ordinal), described_(described) {}
+      : runtime_(runtime), ordinal_(ordinal), described_(described), reports_(runtime, ordinal) {}
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -70,8 +68,11 @@ class Device {
   // The kernel as it is compiled: of the simt dialect.
   kernel::Kernel kernel_of(const KernelRecipe& recipe) const;
 
-  // Runs `launch` with a status buffer, waits for it, and returns what the status says afterwards.
-  kernel::Status run_reporting(FunctionRef<void(runtime::Address status)> launch);
+  // Launches the program, or adds it to the batch that this thread has begun.  `explain`: the
+  // kernel reports; the address of its status is put behind the arguments.
+  void launch(const std::shared_ptr<const runtime::Program>& program, runtime::Grid grid,
+              std::vector<uint64_t>& arguments, const std::shared_ptr<const Explain>& explain);
+  Reports& reports() { return reports_; }
 
  private:
   runtime::Runtime& runtime_;
@@ -79,8 +80,7 @@ class Device {
   const runtime::RuntimeDevice described_;
   std::mutex programs_mutex_;
   std::map<std::string, std::shared_ptr<ComingProgram>, std::less<>> programs_;
-  std::mutex status_mutex_;
-  runtime::Address status_ = 0;  // zeroed between launches; allocated at first use
+  Reports reports_;
 };
 
 }  // namespace fornax::cube

@@ -3,6 +3,7 @@
 #include <bit>
 #include <mutex>
 
+#include "backends/cube/batch.h"
 #include "base/error.h"
 #include "base/settings.h"
 #include "graph/evaluate.h"
@@ -35,6 +36,14 @@ struct Given {
   }
 };
 
+[[noreturn]] void explain(const Device& device, const KernelRecipe& recipe,
+                          const Complaint& complaint, const kernel::Status& status) {
+  const kernel::Kernel kernel = device.kernel_of(recipe);
+  const bool asserted = kernel.at(kernel::InstructionId(status[1])).code == kernel::Code::assert_;
+  if (asserted && complaint) complaint(status[2]);
+  fail(ErrorKind::internal, "{}", kernel::describe(kernel, status));
+}
+
 }  // namespace
 
 void Arguments::buffer(Place place, DType dtype, int64_t first, int64_t count) {
@@ -55,18 +64,17 @@ void Arguments::map(Place place, DType dtype, const runtime::TensorMapRequest& r
 
 Launch::Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Arguments arguments,
                Complaint complaint)
-    : recipe_(std::move(recipe)),
-      program_(device.program(recipe_)),
-      grid_(grid),
-      arguments_(std::move(arguments)),
-      complaint_(std::move(complaint)) {
+    : program_(device.program(recipe)), grid_(grid), arguments_(std::move(arguments)) {
   if (!settings().check) arguments_.counts_.clear();
+  explain_ = std::make_shared<const Explain>(
+      [&device, recipe = std::move(recipe), complaint = std::move(complaint)](
+          const kernel::Status& status) { explain(device, recipe, complaint, status); });
 }
 
 void Launch::run(Device& device, std::span<const Argument> inputs,
                  std::span<const Argument> outputs,
                  std::span<const runtime::Address> scratch) const {
-  const runtime::Program& program = program_->get();
+  const std::shared_ptr<const runtime::Program>& program = program_->get();
   const Given given{inputs, outputs, scratch};
   std::vector<uint64_t> words;
   std::vector<runtime::TensorMap> maps(arguments_.maps_.size());
@@ -86,22 +94,9 @@ void Launch::run(Device& device, std::span<const Argument> inputs,
     }
   }
   for (const int64_t count : arguments_.counts_) words.push_back(uint64_t(count));
-  const size_t wanted = program.source.parameters.size();
+  const size_t wanted = program->source.parameters.size();
   FORNAX_CHECK(wanted == words.size() || wanted == words.size() + 1);
-  if (wanted == words.size())
-    return device.runtime().launch(device.ordinal(), program, grid_, words);
-  const kernel::Status status = device.run_reporting([&](runtime::Address address) {
-    words.push_back(address);
-    device.runtime().launch(device.ordinal(), program, grid_, words);
-  });
-  if (status[0] != 0) complain(device, status);
-}
-
-void Launch::complain(const Device& device, const kernel::Status& status) const {
-  const kernel::Kernel kernel = device.kernel_of(recipe_);
-  const bool asserted = kernel.at(kernel::InstructionId(status[1])).code == kernel::Code::assert_;
-  if (asserted && complaint_) complaint_(status[2]);
-  fail(ErrorKind::internal, "{}", kernel::describe(kernel, status));
+  device.launch(program, grid_, words, wanted == words.size() ? nullptr : explain_);
 }
 
 Place LaunchList::scratch(size_t bytes) {
@@ -110,20 +105,10 @@ Place LaunchList::scratch(size_t bytes) {
 }
 
 void LaunchList::run(std::span<const Argument> inputs, std::span<const Argument> outputs) const {
-  // Given back at once: whoever gets it next comes after these launches.
-  struct Scratch {
-    Device& device;
-    std::vector<runtime::Address> memory;
-    ~Scratch() {
-      for (const runtime::Address address : memory) {
-        device.runtime().release(device.ordinal(), address);
-      }
-    }
-  } scratch{device_, {}};
-  for (const size_t bytes : scratch_) {
-    scratch.memory.push_back(device_.runtime().allocate(device_.ordinal(), bytes));
-  }
-  for (const Launch& launch : launches_) launch.run(device_, inputs, outputs, scratch.memory);
+  ScratchMemory memory(device_);
+  std::vector<runtime::Address> scratch;
+  for (const size_t bytes : scratch_) scratch.push_back(memory.allocate(bytes));
+  for (const Launch& launch : launches_) launch.run(device_, inputs, outputs, scratch);
 }
 
 struct VectorGroup::Variants {

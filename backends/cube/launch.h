@@ -72,13 +72,10 @@ class Launch {
   bool waits() const { return !program_->ended(); }  // would, if it ran now
 
  private:
-  [[noreturn]] void complain(const Device& device, const kernel::Status& status) const;
-
-  KernelRecipe recipe_;
   std::shared_ptr<ComingProgram> program_;
   runtime::Grid grid_;
   Arguments arguments_;
-  Complaint complaint_;
+  std::shared_ptr<const Explain> explain_;  // where the kernel reports
 };
 
 // Launches one after another.

@@ -2,6 +2,7 @@
 
 #include <deque>
 
+#include "backends/cube/batch.h"
 #include "backends/cube/elementwise.h"
 #include "backends/cube/operand.h"
 #include "base/error.h"
@@ -21,21 +22,12 @@ Place ScratchSequence::scratch(int64_t bytes) {
 
 void ScratchSequence::run(std::span<const Argument> inputs,
                           std::span<const Argument> outputs) const {
-  // Given back at once: whoever gets it next comes after these launches.
-  struct Scratch {
-    Device& device;
-    std::deque<Buffer> buffers;
-    ~Scratch() {
-      for (const Buffer& buffer : buffers) {
-        device.runtime().release(device.ordinal(), reinterpret_cast<runtime::Address>(buffer.data));
-      }
-    }
-  } scratch{device_, {}};
+  ScratchMemory memory(device_);
+  std::deque<Buffer> buffers;
   std::vector<Argument> all(inputs.begin(), inputs.end());
   for (const size_t bytes : scratch_) {
-    const runtime::Address memory = device_.runtime().allocate(device_.ordinal(), bytes);
-    Buffer& buffer = scratch.buffers.emplace_back();
-    buffer.data = reinterpret_cast<void*>(memory);
+    Buffer& buffer = buffers.emplace_back();
+    buffer.data = reinterpret_cast<void*>(memory.allocate(bytes));
     buffer.bytes = bytes;
     all.push_back({&buffer, 0, {}});
   }

@@ -50,9 +50,10 @@ class Flex : public Backend {
     if (group.anchor < 0) return prepare_pointwise(group);
     return prepare_anchor(group.graph.steps[size_t(group.anchor)].op, group);
   }
-  void execute(const Prepared& prepared, std::span<const Argument> inputs,
-               std::span<const Argument> outputs) override {
+  uint64_t execute(const Prepared& prepared, std::span<const Argument> inputs,
+                   std::span<const Argument> outputs) override {
     static_cast<const Kernel&>(prepared).run(inputs, outputs);
+    return 0;
   }
   void synchronize(int) override {}
   SmallKernel small_kernel() override { return run_small; }

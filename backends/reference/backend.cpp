@@ -88,9 +88,10 @@ class ReferenceBackend : public Backend {
     check(group);
     return std::make_unique<PreparedGroup>(group);
   }
-  void execute(const Prepared& prepared, std::span<const Argument> inputs,
-               std::span<const Argument> outputs) override {
+  uint64_t execute(const Prepared& prepared, std::span<const Argument> inputs,
+                   std::span<const Argument> outputs) override {
     interpret(static_cast<const PreparedGroup&>(prepared).group, inputs, outputs);
+    return 0;
   }
   void synchronize(int) override {}
 

@@ -21,8 +21,18 @@ using Module = struct ModuleObject*;
 using Function = struct FunctionObject*;
 using Graph = struct GraphObject*;
 using GraphExec = struct GraphExecObject*;
+using GraphNode = struct GraphNodeObject*;
 struct Uuid {
   unsigned char bytes[16];
+};
+// CUDA_KERNEL_NODE_PARAMS of CUDA 12.
+struct LaunchNode {
+  Function function;
+  unsigned grid[3], block[3], shared_bytes;
+  void** parameters;
+  void** extra = nullptr;
+  void* kernel = nullptr;     // instead of the function
+  Context context = nullptr;  // the current one
 };
 
 // The driver may return any number; these are the ones that mean something to us.
@@ -62,7 +72,6 @@ enum class DeviceAttribute : int {
   shared_bytes = 97,  // that a program may ask for
 };
 enum class FunctionAttribute : int { shared_bytes = 8 };  // dynamic, of a block
-enum class CaptureMode : int { relaxed = 2 };             // other calls stay allowed meanwhile
 enum class TensorMapType : int { u8 = 0, u16 = 1, f32 = 7, f64 = 8, tf32 = 11 };
 enum class TensorMapSwizzle : int { none = 0, bytes128 = 3 };
 inline constexpr int kTensorMapPromotion256 = 3;  // to the second cache, in bytes

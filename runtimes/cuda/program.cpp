@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+
 namespace fornax::cuda {
 
 Program::Program(std::shared_ptr<Gpu> gpu, runtime::Source from, runtime::Report said,
@@ -52,52 +54,50 @@ Mark::~Mark() {
   gpu->quietly([&](const Driver& driver) { driver.destroy_event(event); });
 }
 
+Parameters::Parameters(std::span<const runtime::ParameterKind> kinds,
+                       std::span<const uint64_t> arguments) {
+  FORNAX_CHECK(arguments.size() == kinds.size());
+  FORNAX_CHECK(arguments.size() <= kMostParameters);
+  for (size_t i = 0; i < arguments.size(); i++) {
+    pointers_[i] = kinds[i] == runtime::ParameterKind::tensor_map
+                       ? reinterpret_cast<void*>(arguments[i])
+                       : const_cast<uint64_t*>(&arguments[i]);
+  }
+}
+
+Recording::Recording(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {
+  gpu_->check(gpu_->driver().create_graph(&graph_, 0), "beginning a recording");
+}
+
 Recording::~Recording() {
-  gpu->quietly([&](const Driver& driver) { driver.destroy_graph_exec(exec); });
-}
-
-Capture::Capture(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {
-  const Driver& driver = gpu_->driver();
-  gpu_->check(driver.create_stream(&stream_, kStreamNonBlocking), "making a stream");
-  const Result result = driver.begin_capture(stream_, CaptureMode::relaxed);
-  open_ = result == Result::success;
-  if (open_) return;
-  gpu_->quietly([&](const Driver& d) { d.destroy_stream(stream_); });
-  gpu_->failed(result, "beginning a recording");
-}
-
-Capture::~Capture() {
   gpu_->quietly([&](const Driver& driver) {
-    Graph graph = nullptr;
-    if (open_ && driver.end_capture(stream_, &graph) == Result::success && graph) {
-      driver.destroy_graph(graph);
-    }
-    driver.destroy_stream(stream_);
+    if (exec_) driver.destroy_graph_exec(exec_);
+    if (graph_) driver.destroy_graph(graph_);
   });
 }
 
-void Capture::note(const Program& program) {
-  modules_.push_back(program.module());
-  if (launches_++ == 0) first_ = program.source.label;
+void Recording::add(const Program& program, LaunchNode launch) {
+  GraphNode node = nullptr;
+  const GraphNode* before = parts_.empty() ? nullptr : &parts_.back().node;
+  gpu_->check(gpu_->driver().add_launch(&node, graph_, before, before ? 1 : 0, &launch),
+              "recording a launch");
+  launch.parameters = nullptr;
+  if (parts_.empty()) first_ = program.source.label;
+  parts_.push_back({node, launch, program.source.parameters, program.module()});
 }
 
-std::unique_ptr<Recording> Capture::end() {
-  Graph graph = nullptr;
-  open_ = false;
-  gpu_->check(gpu_->driver().end_capture(stream_, &graph), "ending a recording");
-  auto recording = std::make_unique<Recording>(gpu_, instantiate(graph));
-  recording->modules = std::move(modules_);
-  recording->label =
-      gpu_->label(fmt::format("a recording of {} launches, the first {}", launches_, first_));
-  return recording;
+void Recording::finish() {
+  gpu_->check(gpu_->driver().instantiate(&exec_, graph_, 0), "making a recording ready");
+  label_ =
+      gpu_->label(fmt::format("a recording of {} launches, the first {}", parts_.size(), first_));
 }
 
-GraphExec Capture::instantiate(Graph graph) {
-  GraphExec exec = nullptr;
-  const Result result = gpu_->driver().instantiate(&exec, graph, 0);
-  gpu_->quietly([&](const Driver& driver) { driver.destroy_graph(graph); });
-  gpu_->check(result, "making a recording ready");
-  return exec;
+void Recording::change(size_t number, std::span<const uint64_t> arguments) {
+  const Part& part = parts_[number];
+  Parameters parameters(part.parameters, arguments);
+  LaunchNode launch = part.launch;
+  launch.parameters = parameters.get();
+  gpu_->check(gpu_->driver().change_launch(exec_, part.node, &launch), "changing a recording");
 }
 
 }  // namespace fornax::cuda

@@ -4,6 +4,7 @@
 // not changed after they were made.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,37 +51,48 @@ struct Mark final : runtime::Mark {
   Event event = nullptr;
 };
 
-struct Recording final : runtime::Recording {
-  Recording(std::shared_ptr<Gpu> owner, GraphExec graph) : gpu(std::move(owner)), exec(graph) {}
-  ~Recording() override;
-  const std::shared_ptr<Gpu> gpu;
-  const GraphExec exec;
-  std::vector<std::shared_ptr<LoadedModule>> modules;
-  const std::string* label = nullptr;
-};
-
-// A recording under way, on a stream of its own: other threads' launches run meanwhile.
-class Capture {
+// Launches as a chain of graph nodes: made launch by launch, finished, then run and changed.
+class Recording final : public runtime::Recording {
  public:
-  explicit Capture(std::shared_ptr<Gpu> gpu);  // the GPU is entered
-  ~Capture();
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
+  explicit Recording(std::shared_ptr<Gpu> gpu);  // the GPU is entered
+  ~Recording() override;
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
 
-  void note(const Program& program);
-  std::unique_ptr<Recording> end();
-  Stream stream() const { return stream_; }
+  void add(const Program& program, LaunchNode launch);
+  void finish();
+  void change(size_t launch, std::span<const uint64_t> arguments);
+
   const std::shared_ptr<Gpu>& gpu() const { return gpu_; }
+  GraphExec exec() const { return exec_; }             // when finished
+  const std::string* label() const { return label_; }  // when finished
 
  private:
-  GraphExec instantiate(Graph graph);
+  struct Part {
+    GraphNode node;
+    LaunchNode launch;
+    std::vector<runtime::ParameterKind> parameters;
+    std::shared_ptr<LoadedModule> module;
+  };
 
   const std::shared_ptr<Gpu> gpu_;
-  Stream stream_ = nullptr;
-  bool open_ = false;
-  size_t launches_ = 0;
+  Graph graph_ = nullptr;
+  GraphExec exec_ = nullptr;
+  std::vector<Part> parts_;
   std::string first_;
-  std::vector<std::shared_ptr<LoadedModule>> modules_;
+  const std::string* label_ = nullptr;
+};
+
+constexpr size_t kMostParameters = 1024;  // 4 KiB of words, which every device takes
+
+// Arguments as the driver takes them.
+class Parameters {
+ public:
+  Parameters(std::span<const runtime::ParameterKind> kinds, std::span<const uint64_t> arguments);
+  void** get() { return pointers_; }
+
+ private:
+  void* pointers_[kMostParameters];  // of a number, the address of its low bytes
 };
 
 }  // namespace fornax::cuda

@@ -11,19 +11,17 @@
 namespace fornax::cuda {
 namespace {
 
-constexpr size_t kMostParameters = 1024;  // 4 KiB of words, which every device takes
-
 const runtime::Registered registered(10, []() -> std::unique_ptr<runtime::Runtime> {
   return std::make_unique<CudaRuntime>(
       RuntimeOptions{settings().cuda_driver, settings().nvrtc, &runtime::code_cache()});
 });
 
 // What this thread is recording.
-thread_local std::unique_ptr<Capture> capture;
+thread_local std::unique_ptr<Recording> under_way;
 
 // What a recorded launch would do has not happened, so there is nothing to wait for.
 void check_not_recording(const Gpu& gpu) {
-  if (capture && capture->gpu().get() == &gpu) {
+  if (under_way && under_way->gpu().get() == &gpu) {
     fail(ErrorKind::internal,
          "{}: nothing may wait for the device between begin_recording and end_recording",
          gpu.name());
@@ -241,38 +239,32 @@ void CudaRuntime::launch(int device, const runtime::Program& compiled, runtime::
   const Program& program = static_cast<const Program&>(compiled);
   const runtime::Source& source = program.source;
   FORNAX_CHECK(program.gpu().get() == &gpu);
-  FORNAX_CHECK(arguments.size() == source.parameters.size());
-  FORNAX_CHECK(arguments.size() <= kMostParameters);
   if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) return;
   gpu.enter();
   const Function function = program.function();
-  void* parameters[kMostParameters];  // of a number, the address of its low bytes
-  for (size_t i = 0; i < arguments.size(); i++) {
-    parameters[i] = source.parameters[i] == runtime::ParameterKind::tensor_map
-                        ? reinterpret_cast<void*>(arguments[i])
-                        : const_cast<uint64_t*>(&arguments[i]);
+  Parameters parameters(source.parameters, arguments);
+  if (under_way && under_way->gpu().get() == &gpu) {
+    return under_way->add(program, {.function = function,
+                                    .grid = {grid[0], grid[1], grid[2]},
+                                    .block = {unsigned(source.threads), 1, 1},
+                                    .shared_bytes = unsigned(source.shared_bytes),
+                                    .parameters = parameters.get()});
   }
-  const bool recorded = capture && capture->gpu().get() == &gpu;
   const Result result =
       gpu.driver().launch(function, grid[0], grid[1], grid[2], unsigned(source.threads), 1, 1,
-                          unsigned(source.shared_bytes),
-                          recorded ? capture->stream() : gpu.stream(), parameters, nullptr);
+                          unsigned(source.shared_bytes), gpu.stream(), parameters.get(), nullptr);
   if (result != Result::success) [[unlikely]] {
     gpu.failed(result, fmt::format("launching \"{}\" with {} x {} x {} blocks of {} threads and {} "
                                    "bytes of shared memory",
                                    source.label, grid[0], grid[1], grid[2], source.threads,
                                    source.shared_bytes));
   }
-  if (recorded) {
-    capture->note(program);
-  } else {
-    gpu.note_launch(program.label());
-  }
+  gpu.note_launch(program.label());
 }
 
 runtime::TensorMap CudaRuntime::tensor_map(int device, const runtime::TensorMapRequest& r) {
   Gpu& gpu = *unit(device).gpu;
-  FORNAX_CHECK(r.rank == 2 || r.rank == 3);
+  FORNAX_CHECK(r.rank >= 2 && r.rank <= 4);
   FORNAX_CHECK(r.base % 16 == 0);
   FORNAX_CHECK(!r.swizzle || r.box[0] * unsigned(r.element_bytes) <= 128);
   for (int i = 0; i < r.rank; i++) FORNAX_CHECK(r.box[size_t(i)] > 0 && r.box[size_t(i)] <= 256);
@@ -282,7 +274,7 @@ runtime::TensorMap CudaRuntime::tensor_map(int device, const runtime::TensorMapR
                              : r.element_bytes == 8 ? TensorMapType::f64
                              : r.tf32               ? TensorMapType::tf32
                                                     : TensorMapType::f32;
-  const std::array<uint32_t, 3> steps = {1, 1, 1};
+  const std::array<uint32_t, 4> steps = {1, 1, 1, 1};
   gpu.enter();
   runtime::TensorMap map;
   gpu.check(gpu.driver().encode_tensor_map(
@@ -318,26 +310,33 @@ double CudaRuntime::milliseconds(const runtime::Mark& from, const runtime::Mark&
 
 void CudaRuntime::begin_recording(int device) {
   Unit& u = unit(device);
-  FORNAX_CHECK(!capture);
+  FORNAX_CHECK(!under_way);
   u.gpu->enter();
-  capture = std::make_unique<Capture>(u.gpu);
+  under_way = std::make_unique<Recording>(u.gpu);
 }
 
 std::unique_ptr<runtime::Recording> CudaRuntime::end_recording(int device) {
   Unit& u = unit(device);
-  FORNAX_CHECK(capture && capture->gpu() == u.gpu);
-  const std::unique_ptr<Capture> ended = std::move(capture);
+  FORNAX_CHECK(under_way && under_way->gpu() == u.gpu);
+  std::unique_ptr<Recording> recording = std::move(under_way);
   u.gpu->enter();
-  return ended->end();
+  recording->finish();
+  return recording;
 }
 
 void CudaRuntime::run(int device, const runtime::Recording& recorded) {
   Gpu& gpu = *unit(device).gpu;
   const Recording& recording = static_cast<const Recording&>(recorded);
-  FORNAX_CHECK(recording.gpu.get() == &gpu);
+  FORNAX_CHECK(recording.gpu().get() == &gpu);
   gpu.enter();
-  gpu.check(gpu.driver().launch_graph(recording.exec, gpu.stream()), "running a recording");
-  gpu.note_launch(recording.label);
+  gpu.check(gpu.driver().launch_graph(recording.exec(), gpu.stream()), "running a recording");
+  gpu.note_launch(recording.label());
+}
+
+void CudaRuntime::change(int device, runtime::Recording& recorded, size_t launch,
+                         std::span<const uint64_t> arguments) {
+  unit(device).gpu->enter();
+  static_cast<Recording&>(recorded).change(launch, arguments);
 }
 
 }  // namespace fornax::cuda

@@ -47,6 +47,8 @@ class CudaRuntime final : public runtime::Runtime {
   void begin_recording(int device) override;
   std::unique_ptr<runtime::Recording> end_recording(int device) override;
   void run(int device, const runtime::Recording& recording) override;
+  void change(int device, runtime::Recording& recording, size_t launch,
+              std::span<const uint64_t> arguments) override;
 
  private:
   struct Unit {

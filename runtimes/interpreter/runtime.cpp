@@ -2,8 +2,8 @@
 // thread, in the memory of this process.  It is there for tests, where the setting `interpreter`
 // says so.
 //
-// Everything is done when the call returns.  Each allocation is known, so that the interpreter can
-// tell where a kernel leaves it.
+// Everything is done when the call returns, but for what is recorded.  Each allocation is known, so
+// that the interpreter can tell where a kernel leaves it.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -77,6 +77,18 @@ struct InterpretedProgram : Program {
   }
 };
 
+struct RecordedLaunch {
+  kernel::Interpreted code;
+  Grid grid;
+  std::vector<uint64_t> arguments;
+};
+struct RecordedLaunches : Recording {
+  std::vector<RecordedLaunch> launches;
+};
+
+// What this thread is recording.
+thread_local std::unique_ptr<RecordedLaunches> under_way;
+
 struct Moment : Mark {
   std::chrono::steady_clock::time_point time = std::chrono::steady_clock::now();
 };
@@ -114,15 +126,9 @@ class Interpreter : public Runtime {
   }
   void launch(int, const Program& program, Grid grid,
               std::span<const uint64_t> arguments) override {
-    kernel::Launch launch;
-    for (size_t axis = 0; axis < grid.size(); axis++) launch.grid[axis] = int(grid[axis]);
-    launch.arguments.assign(arguments.begin(), arguments.end());
-    launch.memory = [this](const void* pointer) { return memory_.around(pointer); };
-    launch.checked = settings().check;
-    std::string printed;
-    launch.log = &printed;
-    static_cast<const InterpretedProgram&>(program).kernel.run(launch);
-    if (!printed.empty()) log(0, "{}", printed);
+    const kernel::Interpreted& code = static_cast<const InterpretedProgram&>(program).kernel;
+    if (!under_way) return interpret(code, grid, arguments);
+    under_way->launches.push_back({code, grid, {arguments.begin(), arguments.end()}});
   }
   TensorMap tensor_map(int, const TensorMapRequest&) override {
     fail(ErrorKind::internal, "interpreter: there is no copy engine here");
@@ -135,11 +141,31 @@ class Interpreter : public Runtime {
     return std::chrono::duration<double, std::milli>(taken).count();
   }
 
-  void begin_recording(int) override {}
-  std::unique_ptr<Recording> end_recording(int) override { return nullptr; }
-  void run(int, const Recording&) override {}
+  void begin_recording(int) override { under_way = std::make_unique<RecordedLaunches>(); }
+  std::unique_ptr<Recording> end_recording(int) override { return std::move(under_way); }
+  void run(int, const Recording& recording) override {
+    for (const RecordedLaunch& one : static_cast<const RecordedLaunches&>(recording).launches) {
+      interpret(one.code, one.grid, one.arguments);
+    }
+  }
+  void change(int, Recording& recording, size_t launch,
+              std::span<const uint64_t> arguments) override {
+    static_cast<RecordedLaunches&>(recording).launches[launch].arguments.assign(arguments.begin(),
+                                                                                arguments.end());
+  }
 
  private:
+  void interpret(const kernel::Interpreted& code, Grid grid, std::span<const uint64_t> arguments) {
+    kernel::Launch launch;
+    for (size_t axis = 0; axis < grid.size(); axis++) launch.grid[axis] = int(grid[axis]);
+    launch.arguments.assign(arguments.begin(), arguments.end());
+    launch.memory = [this](const void* pointer) { return memory_.around(pointer); };
+    launch.checked = settings().check;
+    std::string printed;
+    launch.log = &printed;
+    code.run(launch);
+    if (!printed.empty()) log(0, "{}", printed);
+  }
   static Capabilities capabilities() {
     Capabilities c;
     c.language = Language::kernel;

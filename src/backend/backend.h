@@ -5,6 +5,8 @@
 //
 // Thread-safety: every function may be called from several threads at once.
 #pragma once
+#include <fornax/error.h>
+
 #include <memory>
 #include <span>
 #include <string>
@@ -18,12 +20,12 @@ namespace fornax {
 
 // A fused group: pointwise steps only, or one step that moves data (the anchor) with pointwise
 // steps around it.  The graph's first steps are the inputs (leaf, or full for numbers), then the
-// work. Outputs are written row-major from offset 0 into buffers of their own.
+// work. Outputs are written row-major from the argument's offset on into memory of their own.
 //
 // Pointwise steps before the anchor have the shape `domain` (what the anchor reads), those after it
 // the anchor's result shape; inputs broadcast to the steps that read them.  Without an anchor all
-// steps have the shape `domain`.  Only a reduce op anchors a group with other steps; any other
-// anchor stands alone.
+// steps have the shape `domain`.  Only a reduce op anchors a group with steps before it, and only
+// where fuses_after() says so are there steps after it.
 struct Group {
   Graph graph;
   int inputs = 0;   // how many of the first steps are inputs
@@ -42,6 +44,17 @@ struct Argument {
 // A group made ready by a backend.  Holds no memory that grows with the sizes of the data.
 struct Prepared {
   virtual ~Prepared() = default;
+};
+
+// What a backend keeps of a list of executions that is run again and again.
+struct Batch {
+  virtual ~Batch() = default;
+};
+
+// Data that were found wrong after execute() had returned.
+struct LateError {
+  uint64_t execution;  // its number, as execute() returned it
+  std::shared_ptr<const Error> error;
 };
 
 struct BackendDevice {
@@ -77,15 +90,32 @@ class Backend {
   // on several threads at once.
   virtual std::unique_ptr<Prepared> prepare(int device, const Group& group) = 0;
   // One argument per input and per output, in order.  An output may be the buffer of an input that
-  // is contiguous, has the output's type and is read by pointwise steps of a group without anchor.
-  // Error(index, value): found in the data, an index out of range for one.
-  virtual void execute(const Prepared& prepared, std::span<const Argument> inputs,
-                       std::span<const Argument> outputs) = 0;
+  // is contiguous, has the output's type and is read by pointwise steps alone, of a group without
+  // anchor or with one that is no reduction.
+  // Error(index, value): found in the data, an index out of range for one.  Returns 0 where all
+  // errors are known by then, else a number that is used once: late_errors() tells of the rest.
+  virtual uint64_t execute(const Prepared& prepared, std::span<const Argument> inputs,
+                           std::span<const Argument> outputs) = 0;
   virtual void synchronize(int device) = 0;
+  // (optional) Waits for what execute() left open, and returns what was wrong, each once, the first
+  // one of an execution.
+  virtual std::vector<LateError> late_errors(int /*device*/) { return {}; }
+  // (optional) Between begin and end, what this thread executes is collected, and end() runs it:
+  // cheaply where it is what the batch ran before.  The memory of all executions must be there
+  // until end() returns.  One thread at a time uses a batch.  nullptr: it would gain nothing.
+  virtual std::unique_ptr<Batch> new_batch(int /*device*/) { return nullptr; }
+  virtual void begin(Batch& /*batch*/) {}
+  // Error: as execute(); nothing of the batch has run, or the device is broken.
+  virtual void end(Batch& /*batch*/) {}
+  // (optional) Whether allocating is dear: then the results of a plan that do not outlive it lie in
+  // one buffer, at offsets that are multiples of 256 bytes.
+  virtual bool wants_arenas() const { return false; }
   // (optional) Whether a group may hold more than one reduce op.  All of them reduce the same axes
   // of `domain`; other steps have the domain's shape or the reduced one, and steps of the first
   // read those of the second as they broadcast.  The anchor is one of the reductions.
   virtual bool fuses_rows() const { return false; }
+  // (optional) Whether pointwise steps may follow `anchor` in its group.
+  virtual bool fuses_after(Op anchor) const { return is_reduce(anchor); }
   virtual SmallKernel small_kernel() { return nullptr; }  // (optional)
   // (optional) What a person asking about the device should also know; may take milliseconds.
   virtual std::string remark(int /*device*/) { return {}; }

@@ -1,15 +1,29 @@
 // Buffer: counted memory of one device.  Whoever holds the only reference may write to it;
 // everybody else only reads.  Counting is safe from any thread.
 #pragma once
+#include <fornax/error.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "base/ref.h"
 #include "graph/op.h"
 
 namespace fornax {
+
+// Whether what a run has computed is right, where that is known only some time after its start
+// (stream/doubt.h).
+struct Fate {
+  std::atomic<uint32_t> references{1};
+  std::atomic<bool> settled{false};
+  // Do not change once it is settled: the error of each of the run's values; empty: there is none.
+  std::vector<std::shared_ptr<const Error>> failures;
+};
+inline void destroy(Fate* fate) { delete fate; }
 
 struct Buffer {
   std::atomic<uint32_t> references{1};
@@ -20,6 +34,8 @@ struct Buffer {
   size_t bytes = 0;      // usable bytes
   void (*release)(Buffer*) = nullptr;  // gives the memory and this object back
   void* owner = nullptr;               // for release()
+  Ref<Fate> fate;                      // of the run that wrote it; none: what it holds is right
+  int value = 0;                       // its number in that run
 };
 
 // Notes whose result lies in the buffer, for live_bytes(): when it is allocated or passed on.

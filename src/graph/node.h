@@ -5,7 +5,9 @@
 //      that computing a node drops its inputs.
 //  (2) A node is in one state: constant (op full: a number, no memory), pending (recorded in a
 //      stream), ready (buffer and layout are set) or failed (failure is set).  pending turns into
-//      ready or failed once, under its stream's lock; readers load the state first.
+//      ready or failed once, under its stream's lock; readers load the state first.  A ready node
+//      whose value is found wrong later (stream/doubt.h) turns into a failed one, and keeps its
+//      buffer, which others may be reading.
 //  (3) `references` counts everybody, `handles` the user's Tensors.  All handles together own one
 //      reference and the tape: when the last handle goes, nobody can ask for gradients of this
 //      value any more, so the tape goes although saved copies of the value may live on.

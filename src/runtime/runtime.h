@@ -89,10 +89,10 @@ struct TensorMapRequest {
   Address base = 0;  // 16-byte aligned
   int element_bytes = 2;
   bool tf32 = false;                     // f32 rounded to tf32 while it is copied
-  int rank = 2;                          // 2 or 3
-  std::array<uint64_t, 3> extents = {};  // in elements, innermost first
-  std::array<uint64_t, 2> pitches = {};  // in bytes, of the axes after the innermost
-  std::array<uint32_t, 3> box = {};      // in elements
+  int rank = 2;                          // from 2 to 4
+  std::array<uint64_t, 4> extents = {};  // in elements, innermost first
+  std::array<uint64_t, 3> pitches = {};  // in bytes, of the axes after the innermost
+  std::array<uint32_t, 4> box = {};      // in elements
   bool swizzle = true;                   // 128-byte swizzle of rows of 128 bytes
 };
 struct alignas(64) TensorMap {
@@ -103,7 +103,7 @@ struct alignas(64) TensorMap {
 struct Mark {
   virtual ~Mark() = default;
 };
-// Launches, recorded once and run as one.
+// Launches, recorded once and run as one, in their order.
 struct Recording {
   virtual ~Recording() = default;
 };
@@ -151,6 +151,9 @@ class Runtime {
   virtual void begin_recording(int device) = 0;
   virtual std::unique_ptr<Recording> end_recording(int device) = 0;
   virtual void run(int device, const Recording& recording) = 0;
+  // Gives launch number `launch` other arguments, from the next run on.  For one thread at a time.
+  virtual void change(int device, Recording& recording, size_t launch,
+                      std::span<const uint64_t> arguments) = 0;
 };
 
 }  // namespace fornax::runtime

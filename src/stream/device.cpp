@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "backend/registry.h"
+#include "stream/doubt.h"
 #include "stream/run.h"
 #include "stream/stream.h"
 
@@ -16,6 +17,7 @@ void Device::sync() const {
   Stream::flush_all(physical_);
   PhysicalDevice& device = physical_device(physical_);
   device.backend->synchronize(device.ordinal);
+  settle(physical_);
   throw_unread_failure(physical_);
 }
 

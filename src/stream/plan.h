@@ -1,12 +1,15 @@
 // Plans: how a segment of recorded nodes is computed, cached by the segment's structure.
 //
 // Values are numbered: the segment's leaves first (ready and constant operands), then the results
-// that are put in memory.  A plan holds no data and may run on several threads at once.
+// that are put in memory.  A plan holds no data and may run on several threads at once; only what
+// makes a repeated run cheaper is for one thread at a time.
 #pragma once
 #include <fornax/error.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -36,8 +39,9 @@ struct Segment {
 struct PlanOutput {
   int value;
   Type type;
-  Op op;           // whose result it is
-  int donor = -1;  // position of the input whose memory it takes over, -1: fresh memory
+  Op op;               // whose result it is
+  int donor = -1;      // position of the input whose memory it takes over, -1: fresh memory
+  int64_t place = -1;  // fresh memory: where in the arena, in elements; -1: a buffer of its own
 };
 struct PlanStep {
   std::unique_ptr<Prepared> prepared;
@@ -55,15 +59,29 @@ struct PlanResult {
   int value;
   Layout layout;  // relative to where the value begins
 };
+// What is kept from run to run.
+struct Repeats {
+  std::atomic<int> runs{0};
+  std::mutex mutex;  // of what follows
+  std::unique_ptr<Batch> batch;
+};
 struct Plan {
   int values = 0;
-  bool complete = true;  // every step is prepared
+  int leaves = 0;
+  size_t arena_bytes = 0;     // one buffer for results that do not outlive a run; 0: there is none
+  bool keeps_memory = false;  // a run may hold all of its memory until its end
+  bool complete = true;       // every step is prepared
   std::vector<PlanStep> steps;
   std::vector<PlanResult> results;
+  std::unique_ptr<Repeats> repeats = std::make_unique<Repeats>();
 };
 
 // Greedy fusion: stream/planner.cpp says how.
 Plan make_plan(const Segment& segment, Backend& backend, int ordinal);
+
+// Gives the results that do not outlive a run their places in an arena, unless buffers of their own
+// would need much less memory at the worst moment.
+void plan_arena(const Segment& segment, Plan& plan);
 
 // The plan for `segment`, from the device's cache or made now; kept if it is complete.
 std::shared_ptr<const Plan> plan_for(const Segment& segment, int device);

@@ -16,11 +16,22 @@ struct RunValue {
   std::shared_ptr<const Error> failure;
 };
 
+// A step whose data may yet turn out to be wrong (Backend::execute).
+struct OpenStep {
+  int step;
+  uint64_t execution;
+  Site site;  // of what it computes
+};
+
 // Runs every step of the plan.  `values` has plan.values entries, leaves filled in; on return those
 // of plan.results are.  Sites are per segment node, for errors.  Errors of a step fail its results
 // and what depends on them, never other steps.
-void run_plan(const Plan& plan, int device, std::vector<RunValue>& values,
-              const std::vector<Site>& sites);
+std::vector<OpenStep> run_plan(const Plan& plan, int device, std::vector<RunValue>& values,
+                               const std::vector<Site>& sites);
+
+// The error with the line that recorded the op.  Where it was thrown only the call that made the
+// plan run was known, a read somewhere else.
+std::shared_ptr<const Error> with_site(const Error& error, Site site);
 
 // While one is set on this thread, run_plan notes each step in it.
 ProfileReport* set_profile(ProfileReport* report);

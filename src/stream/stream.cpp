@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/settings.h"
+#include "stream/doubt.h"
 #include "stream/run.h"
 
 namespace fornax {
@@ -59,15 +60,6 @@ Unread& unread() {
   return *list;
 }
 constexpr size_t kMostUnread = 64;
-
-void note_failure(int device, const std::shared_ptr<const Error>& failure) {
-  std::lock_guard lock(unread().mutex);
-  auto& failures = unread().failures;
-  for (const auto& known : failures) {
-    if (known.second == failure) return;
-  }
-  if (failures.size() < kMostUnread) failures.emplace_back(device, failure);
-}
 
 int64_t byte_count(const Type& type) {
   return type.shape.element_count() * int64_t(size_of(type.dtype));
@@ -135,8 +127,14 @@ class Flush {
   // A node with a failed operand fails with it.
   bool fails(Node& node) {
     for (size_t i = 0; i < node.inputs.size(); i++) {
-      if (node.inputs[i]->state.load(std::memory_order_acquire) != State::failed) continue;
-      node.failure = node.inputs[i]->failure;
+      const Node& input = *node.inputs[i];
+      const State state = input.state.load(std::memory_order_acquire);
+      if (state == State::failed) {
+        node.failure = input.failure;
+      } else if (state == State::ready && input.buffer->fate) {
+        node.failure = known_failure(*input.buffer);
+      }
+      if (!node.failure) continue;
       node.state.store(State::failed, std::memory_order_release);
       node.inputs.clear();
       return true;
@@ -197,8 +195,10 @@ class Flush {
 
   void execute() {
     const std::shared_ptr<const Plan> plan = plan_for(segment_, device_);
+    std::vector<DoubtfulLeaf> doubtful = doubtful_leaves(values_);
     values_.resize(size_t(plan->values));
-    run_plan(*plan, device_, values_, sites_);
+    std::vector<OpenStep> open = run_plan(*plan, device_, values_, sites_);
+    const Ref<Fate> fate = fate_of_run(device_, plan, std::move(open), std::move(doubtful));
     for (const PlanResult& result : plan->results) {
       Node& node = *live_[size_t(result.node)];
       RunValue& value = values_[size_t(result.value)];
@@ -209,6 +209,10 @@ class Flush {
         continue;
       }
       node.buffer = value.buffer;
+      if (result.value >= plan->leaves) {
+        node.buffer->fate = fate;
+        node.buffer->value = result.value;
+      }
       node.layout = result.layout;
       node.layout.offset += value.offset;
       node.state.store(State::ready, std::memory_order_release);
@@ -226,6 +230,15 @@ class Flush {
 };
 
 }  // namespace
+
+void note_failure(int device, const std::shared_ptr<const Error>& failure) {
+  std::lock_guard lock(unread().mutex);
+  auto& failures = unread().failures;
+  for (const auto& known : failures) {
+    if (known.second == failure) return;
+  }
+  if (failures.size() < kMostUnread) failures.emplace_back(device, failure);
+}
 
 void throw_failure(const std::shared_ptr<const Error>& failure) {
   {

@@ -5,7 +5,8 @@
 //      before it; an operand that pends elsewhere is computed first.
 //  (2) Flushing computes every pending node that somebody can still read, in the calling thread and
 //      under the stream's lock, and leaves the stream empty.  Nodes whose work failed, and those
-//      that depend on them, are failed; all others are ready.
+//      that depend on them, are failed; all others are ready.  What fails later (stream/doubt.h)
+//      fails the nodes that are waited for, and those that are computed from then on.
 //  (3) Streams live as long as the process.
 // Any thread may flush any stream.
 #pragma once
@@ -39,6 +40,8 @@ class Stream {
   int64_t pending_bytes_ = 0;
 };
 
+// Keeps a failure until it is thrown.
+void note_failure(int device, const std::shared_ptr<const Error>& failure);
 // Throws a failed node's error, which thereby counts as read.
 [[noreturn]] void throw_failure(const std::shared_ptr<const Error>& failure);
 // Throws the first failure on the device that nobody has read, and forgets the others.

@@ -7,6 +7,7 @@
 
 #include "backend/registry.h"
 #include "graph/tape.h"
+#include "stream/doubt.h"
 #include "stream/stream.h"
 #include "tensor/small.h"
 
@@ -147,7 +148,7 @@ Tensor record_nodes(Op op, std::span<Node* const> inputs, Attributes attributes,
                         std::memory_order_relaxed);
   Tensor tensor = first_handle(std::move(result));
   stream.record(Ref<Node>::adopt(&node));
-  if (eager) realise(node);
+  if (eager) await(node);
   return tensor;
 }
 
@@ -198,6 +199,12 @@ Tensor tracked_tensor(const Ref<Node>& node, Ref<Tape> tape) {
 
 void realise(Node& node) {
   if (node.state.load(std::memory_order_acquire) == State::pending) node.stream->flush();
+  if (node.state.load(std::memory_order_acquire) == State::failed) throw_failure(node.failure);
+}
+
+void await(Node& node) {
+  realise(node);
+  settle(node);
   if (node.state.load(std::memory_order_acquire) == State::failed) throw_failure(node.failure);
 }
 

@@ -49,6 +49,8 @@ void set_tape(const Tensor& tensor, Ref<Tape> tape);
 
 // Computes the node if it is pending; afterwards it is ready or constant.  Error: its failure.
 void realise(Node& node);
+// The same, and waits until it is known whether the value is right.
+void await(Node& node);
 // A ready, contiguous, readable value: computed, copied and materialised as needed.
 Ref<Node> materialise(const Tensor& tensor);
 

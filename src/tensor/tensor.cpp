@@ -58,6 +58,7 @@ void Tensor::read(void* out, size_t count, DType dtype, Site site) const {
     return;
   }
   const Ref<Node> ready = materialise(*this);
+  await(*ready);
   const size_t size = size_of(dtype);
   physical_device(ready->device)
       .backend->read(out, *ready->buffer, size_t(ready->layout.offset) * size, count * size);
@@ -113,6 +114,7 @@ namespace {
 Tensor moved(const Tensor& x, Device device) {
   const Type& type = node_of(x).type;
   const Ref<Node> ready = materialise(x);
+  await(*ready);
   const size_t size = size_of(type.dtype);
   const size_t bytes = size_t(type.shape.element_count()) * size;
   std::vector<std::byte> host(bytes);

@@ -17,6 +17,7 @@
 #include "graph/attributes.h"
 #include "graph/evaluate.h"
 #include "runtime/registry.h"
+#include "tests/cube/late.h"
 
 namespace fornax::cube::testing {
 
@@ -190,6 +191,7 @@ struct Case {
         },
         [&](auto& inputs, const Argument& output, std::vector<uint64_t>& into) {
           prepare(device, group)->run(inputs, {&output, 1});
+          throw_late_error(device);
           runtime.read(0, into.data(), address(*output.buffer), into.size() * 8);
         });
     for (const Buffer& buffer : buffers) runtime.release(0, address(buffer));

@@ -173,7 +173,8 @@ TEST_F(CubeTest, AccessesBeyondTheEndAreTold) {
                             }};
   const Launch launch(device, recipe, {1, 1, 1}, arguments);
   const Argument argument{x.buffer.get(), 0, {}};
-  const std::string message = message_of([&] { launch.run(device, {&argument, 1}, {}, {}); });
+  launch.run(device, {&argument, 1}, {}, {});
+  const std::string message = message_of([&] { throw_late_error(device); });
   EXPECT_NE(message.find("too_far: store of y[3]"), std::string::npos) << message;
   EXPECT_NE(message.find("which has 3 elements"), std::string::npos) << message;
   EXPECT_EQ(values(x)[3], 0);

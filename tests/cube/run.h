@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "graph/evaluate.h"
 #include "runtime/registry.h"
+#include "tests/cube/late.h"
 
 namespace fornax::cube {
 
@@ -32,6 +33,7 @@ class Watched : public runtime::Runtime {
   std::atomic<bool> refuses = false;  // to compile
   std::function<void()> before_compiling = [] {};
   std::vector<runtime::Grid> grids;
+  int recordings = 0, runs = 0, changes = 0;
 
   std::string_view name() const override { return inner_->name(); }
   const std::vector<runtime::RuntimeDevice>& devices(std::string& absence) override {
@@ -80,10 +82,17 @@ class Watched : public runtime::Runtime {
   }
   void begin_recording(int device) override { inner_->begin_recording(device); }
   std::unique_ptr<runtime::Recording> end_recording(int device) override {
+    recordings++;
     return inner_->end_recording(device);
   }
   void run(int device, const runtime::Recording& recording) override {
+    runs++;
     inner_->run(device, recording);
+  }
+  void change(int device, runtime::Recording& recording, size_t launch,
+              std::span<const uint64_t> arguments) override {
+    changes++;
+    inner_->change(device, recording, launch, arguments);
   }
 
  private:
@@ -180,6 +189,7 @@ class CubeTest : public ::testing::Test {
     }
     for (const Tensor& tensor : outputs) to.push_back({tensor.buffer.get(), 0, {}});
     prepare(c.group)->run(c.arguments, to);
+    throw_late_error(device);
     return outputs;
   }
 

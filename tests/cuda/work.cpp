@@ -128,6 +128,36 @@ TEST(CudaWork, ARecordingRunsWhenItIsToldTo) {
   });
 }
 
+TEST(CudaWork, AChangedRecordingRunsWithOtherArguments) {
+  on_runtimes([](runtime::Runtime& r) {
+    Bench bench(r);
+    const Address a = r.allocate(0, 4000), b = r.allocate(0, 4000), c = r.allocate(0, 4000);
+    bench.fill(c, 1000, 100);
+    r.begin_recording(0);
+    bench.fill(a, 1000, 1);
+    bench.fill(b, 1000, 2);
+    bench.add(a, b, 1000);
+    const auto recording = r.end_recording(0);
+    const int launches = driver().launches, graph_launches = driver().graph_launches;
+    r.run(0, *recording);
+    bench.add(c, a, 1000);  // what is on its way is not changed
+    const std::array<uint64_t, 3> fewer = {b, 500, 5}, other = {c, b, 1000};
+    r.change(0, *recording, 1, fewer);
+    r.change(0, *recording, 2, other);
+    r.run(0, *recording);
+    EXPECT_EQ(bench.read(a, 1000), Words(1000, 1));
+    Words sums(1000, 100 + 3 + 5);
+    std::fill(sums.begin() + 500, sums.end(), 100u + 3 + 2);
+    EXPECT_EQ(bench.read(c, 1000), sums);
+    if (driver().launches > 0) {  // on the stand-in
+      EXPECT_EQ(driver().launches, launches + 1);
+      EXPECT_EQ(driver().graph_launches, graph_launches + 2);
+      EXPECT_EQ(driver().changes, 2);
+    }
+    for (const Address memory : {a, b, c}) r.release(0, memory);
+  });
+}
+
 TEST(CudaWork, TensorMapsSayWhatWasAsked) {
   reset();
   const auto r = make_fake();

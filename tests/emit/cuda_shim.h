@@ -259,6 +259,8 @@ static unsigned short f32_to_f16(float x) {
   const int steps = int(nearbyintf(ldexpf(size, 10 - exponent)));
   return (unsigned short)(sign | (((exponent + 14) << 10) + steps));
 }
+static float exp2_near(float x) { return exp2f(x); }
+static float reciprocal_near(float x) { return 1 / x; }
 static float minimum_f32(float a, float b) {
   if (a != a || b != b) return a != a ? a : b;
   return a == b ? (__builtin_signbit(a) ? a : b) : a < b ? a : b;

@@ -30,8 +30,6 @@ struct ContextObject {
 struct StreamObject {
   ContextObject* context = nullptr;
   std::deque<Work> queue;
-  bool capturing = false;
-  std::vector<Work> captured;
   uint64_t queued = 0, done = 0;
 };
 struct EventObject {
@@ -48,11 +46,15 @@ struct FunctionObject {
   std::string name;
   int shared_bytes = 48 << 10;
 };
+struct GraphNodeObject {
+  Function function = nullptr;
+  Work work;
+};
 struct GraphObject {
-  std::vector<Work> work;
+  std::vector<std::unique_ptr<GraphNodeObject>> nodes;
 };
 struct GraphExecObject {
-  std::vector<Work> work;
+  std::vector<std::pair<GraphNode, Work>> work;  // of the graph's nodes
 };
 
 }  // namespace fornax::cuda
@@ -88,10 +90,6 @@ Result run(Stream stream, uint64_t position) {
 
 Result queue(Stream stream, Work work) {
   if (stream->context != current) return Result(400);
-  if (stream->capturing) {
-    stream->captured.push_back(std::move(work));
-    return Result::success;
-  }
   stream->queue.push_back(std::move(work));
   stream->queued++;
   return Result::success;
@@ -125,6 +123,34 @@ Result add(ContextObject* c, Address to, Address from, unsigned threads, uint32_
   count = std::min(count, threads);
   if (!lies_in(*c, to, count * 4) || !lies_in(*c, from, count * 4)) return Result::illegal_address;
   for (uint32_t i = 0; i < count; i++) words(to)[i] += words(from)[i];
+  return Result::success;
+}
+
+// What a launch does, its arguments read now.
+Result work_of(const LaunchNode& launch, Work& work) {
+  const unsigned block = launch.block[0];
+  if (block > 1024 || launch.shared_bytes > unsigned(launch.function->shared_bytes)) {
+    return Result::invalid_value;
+  }
+  const unsigned threads = launch.grid[0] * launch.grid[1] * launch.grid[2] * block;
+  ContextObject* c = current;
+  void** p = launch.parameters;
+  Work body;
+  if (launch.function->name == "fill") {
+    body = [=, to = value_of<Address>(p[0]), count = value_of<uint32_t>(p[1]),
+            value = value_of<uint32_t>(p[2])] { return fill(c, to, threads, count, value); };
+  } else if (launch.function->name == "add") {
+    body = [=, to = value_of<Address>(p[0]), from = value_of<Address>(p[1]),
+            count = value_of<uint32_t>(p[2])] { return add(c, to, from, threads, count); };
+  } else if (launch.function->name == "fault") {
+    body = [] { return Result::illegal_address; };
+  } else {
+    body = [] { return Result::success; };
+  }
+  work = [body] {
+    now += 1;
+    return body();
+  };
   return Result::success;
 }
 
@@ -307,7 +333,6 @@ Result cuStreamDestroy_v2(Stream stream) {
 }
 Result cuStreamSynchronize(Stream stream) {
   NEED_CONTEXT;
-  if (stream->capturing) return Result(900);
   return run(stream, stream->queued);
 }
 Result cuStreamWaitEvent(Stream stream, Event event, unsigned) {
@@ -382,26 +407,11 @@ Result cuFuncSetAttribute(Function function, FunctionAttribute, int value) {
 Result cuLaunchKernel(Function function, unsigned x, unsigned y, unsigned z, unsigned block,
                       unsigned, unsigned, unsigned shared, Stream stream, void** p, void**) {
   NEED_CONTEXT;
-  if (block > 1024 || shared > unsigned(function->shared_bytes)) return Result::invalid_value;
-  const unsigned threads = x * y * z * block;
-  ContextObject* c = current;
-  state.launches++;
   Work work;
-  if (function->name == "fill") {
-    work = [=, to = value_of<Address>(p[0]), count = value_of<uint32_t>(p[1]),
-            value = value_of<uint32_t>(p[2])] { return fill(c, to, threads, count, value); };
-  } else if (function->name == "add") {
-    work = [=, to = value_of<Address>(p[0]), from = value_of<Address>(p[1]),
-            count = value_of<uint32_t>(p[2])] { return add(c, to, from, threads, count); };
-  } else if (function->name == "fault") {
-    work = [] { return Result::illegal_address; };
-  } else {
-    return Result::invalid_value;
-  }
-  return queue(stream, [work] {
-    now += 1;
-    return work();
-  });
+  const Result result = work_of({function, {x, y, z}, {block, 1, 1}, shared, p}, work);
+  if (result != Result::success) return result;
+  state.launches++;
+  return queue(stream, work);
 }
 
 // Keeps what it was asked, for the test to look at.
@@ -421,23 +431,41 @@ Result cuTensorMapEncodeTiled(void* map, TensorMapType type, uint32_t rank, void
   return Result::success;
 }
 
-Result cuStreamBeginCapture_v2(Stream stream, CaptureMode) {
+Result cuGraphCreate(Graph* graph, unsigned) {
   NEED_CONTEXT;
-  stream->capturing = true;
+  *graph = new GraphObject;
+  state.graphs++;
   return Result::success;
 }
-Result cuStreamEndCapture(Stream stream, Graph* graph) {
+// A chain: each launch comes after the one before.
+Result cuGraphAddKernelNode_v2(GraphNode* node, Graph graph, const GraphNode* after, size_t count,
+                               const LaunchNode* launch) {
   NEED_CONTEXT;
-  stream->capturing = false;
-  *graph = new GraphObject{std::move(stream->captured)};
-  state.graphs++;
+  const GraphNode last = graph->nodes.empty() ? nullptr : graph->nodes.back().get();
+  if (count != (last ? 1 : 0) || (last && *after != last)) return Result::invalid_value;
+  auto made = std::make_unique<GraphNodeObject>();
+  made->function = launch->function;
+  const Result result = work_of(*launch, made->work);
+  if (result != Result::success) return result;
+  *node = made.get();
+  graph->nodes.push_back(std::move(made));
   return Result::success;
 }
 Result cuGraphInstantiateWithFlags(GraphExec* exec, Graph graph, unsigned long long) {
   NEED_CONTEXT;
-  *exec = new GraphExecObject{graph->work};
+  *exec = new GraphExecObject;
+  for (const auto& node : graph->nodes) (*exec)->work.emplace_back(node.get(), node->work);
   state.graphs++;
   return Result::success;
+}
+Result cuGraphExecKernelNodeSetParams_v2(GraphExec exec, GraphNode node, const LaunchNode* launch) {
+  NEED_CONTEXT;
+  for (auto& [known, work] : exec->work) {
+    if (known != node || launch->function != node->function) continue;
+    state.changes++;
+    return work_of(*launch, work);
+  }
+  return Result::invalid_value;
 }
 Result cuGraphDestroy(Graph graph) {
   NEED_CONTEXT;
@@ -447,7 +475,8 @@ Result cuGraphDestroy(Graph graph) {
 }
 Result cuGraphLaunch(GraphExec exec, Stream stream) {
   NEED_CONTEXT;
-  for (const Work& work : exec->work) queue(stream, work);
+  state.graph_launches++;
+  for (const auto& [node, work] : exec->work) queue(stream, work);
   return Result::success;
 }
 Result cuGraphExecDestroy(GraphExec exec) {

@@ -3,7 +3,7 @@
 // The driver's devices are host memory.  Work is queued and runs as late as the order of streams
 // and events allows: when somebody waits.  Programs are known by name:
 //   fill(u32* to, u32 count, u32 value)   add(u32* to, const u32* from, u32 count)
-//   fault(u32*)  breaks the device
+//   fault(u32*)  breaks the device        all others do nothing
 #pragma once
 #include <cstddef>
 
@@ -17,6 +17,7 @@ struct FakeDriver {
   // To be seen.
   int contexts = 0, streams = 0, events = 0, modules = 0, graphs = 0;  // that exist
   int allocations = 0, frees = 0, pinned = 0, launches = 0;            // that happened
+  int graph_launches = 0, changes = 0;                                 // of graphs; that happened
   int early_frees = 0;  // of memory while work was queued
 };
 

@@ -1,0 +1,234 @@
+#include "backends/cube/batch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+#include "base/error.h"
+
+namespace fornax::cube {
+namespace {
+
+constexpr size_t kMostKnown = 4;  // recordings of a batch: results take turns between few places
+constexpr size_t kMapWords = sizeof(runtime::TensorMap) / sizeof(uint64_t);
+
+thread_local LaunchBatch* current = nullptr;
+
+bool is_map(runtime::ParameterKind kind) { return kind == runtime::ParameterKind::tensor_map; }
+
+}  // namespace
+
+LaunchBatch::~LaunchBatch() {
+  if (current == this) current = nullptr;
+  forget();
+}
+
+LaunchBatch* LaunchBatch::begun(const Device& device) {
+  return current && &current->device_ == &device ? current : nullptr;
+}
+
+LaunchBatch::Group::Group() : exceptions_(std::uncaught_exceptions()) {
+  if (!current) return;
+  current->next_block_ = 0;
+  entries_ = current->entries_.size();
+  words_ = current->words_.size();
+  requests_ = current->requests_.size();
+}
+
+LaunchBatch::Group::~Group() {
+  if (!current || std::uncaught_exceptions() == exceptions_) return;
+  current->entries_.resize(entries_);
+  current->words_.resize(words_);
+  current->requests_.resize(requests_);
+}
+
+void LaunchBatch::begin() {
+  FORNAX_CHECK(!current);
+  if (can_record_) current = this;
+}
+
+void LaunchBatch::end() {
+  if (current != this) return;  // what was to be collected has run
+  current = nullptr;
+  struct Forget {
+    LaunchBatch& batch;
+    ~Forget() { batch.forget(); }
+  } forget{*this};
+  launch();
+}
+
+void LaunchBatch::forget() {
+  entries_.clear();
+  words_.clear();
+  requests_.clear();
+  next_block_ = 0;
+  runtime::Runtime& runtime = device_.runtime();
+  for (const runtime::Address memory : outgrown_) runtime.release(device_.ordinal(), memory);
+  outgrown_.clear();
+  for (Block& block : blocks_) {
+    if (block.memory) runtime.release(device_.ordinal(), std::exchange(block.memory, 0));
+  }
+}
+
+runtime::Address LaunchBatch::scratch(size_t bytes) {
+  if (next_block_ == blocks_.size()) blocks_.emplace_back();
+  Block& block = blocks_[next_block_++];
+  if (block.memory && block.bytes < bytes) outgrown_.push_back(std::exchange(block.memory, 0));
+  block.bytes = std::max(block.bytes, bytes);
+  if (!block.memory) block.memory = device_.runtime().allocate(device_.ordinal(), block.bytes);
+  return block.memory;
+}
+
+void LaunchBatch::add(const std::shared_ptr<const runtime::Program>& program, runtime::Grid grid,
+                      std::span<const uint64_t> arguments,
+                      const std::shared_ptr<const Explain>& explain) {
+  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) return;
+  const size_t first = words_.size();
+  for (size_t i = 0; i < arguments.size(); i++) {
+    if (!is_map(program->source.parameters[i])) {
+      words_.push_back(arguments[i]);
+      continue;
+    }
+    const size_t at = words_.size();
+    words_.resize(at + kMapWords);
+    std::memcpy(&words_[at], reinterpret_cast<const void*>(arguments[i]),
+                sizeof(runtime::TensorMap));
+  }
+  if (explain) {
+    words_.push_back(0);
+    requests_.push_back({Execution::current(), explain});
+  }
+  entries_.push_back({program, grid, first, words_.size() - first, explain != nullptr});
+}
+
+// A recording needs all of its status slots at once.
+void LaunchBatch::launch() {
+  if (entries_.size() < 2 || requests_.size() > Reports::kMost / 2) return launch_each();
+  if (requests_.empty()) return launch_recorded();
+  device_.reports().run(requests_, [&](std::span<const runtime::Address> slots) {
+    size_t next = 0;
+    for (const Entry& entry : entries_) {
+      if (entry.reports) words_[entry.first + entry.count - 1] = slots[next++];
+    }
+    launch_recorded();
+  });
+}
+
+void LaunchBatch::launch_each() {
+  size_t next = 0;
+  for (const Entry& entry : entries_) {
+    if (!entry.reports) {
+      run(entry);
+      continue;
+    }
+    device_.reports().run({&requests_[next++], 1}, [&](std::span<const runtime::Address> slots) {
+      words_[entry.first + entry.count - 1] = slots[0];
+      run(entry);
+    });
+  }
+}
+
+void LaunchBatch::launch_recorded() {
+  Known* best = nullptr;
+  size_t fewest = SIZE_MAX;
+  for (Known& known : known_) {
+    const size_t count = differences(known);
+    if (count < fewest) {
+      fewest = count;
+      best = &known;
+    }
+  }
+  const bool full = known_.size() == kMostKnown;
+  if (best && (full || fewest <= entries_.size() / 2)) {
+    change(*best);
+  } else {
+    if (full) {
+      known_.erase(std::min_element(known_.begin(), known_.end(),
+                                    [](auto& a, auto& b) { return a.used < b.used; }));
+    }
+    std::unique_ptr<runtime::Recording> recording = record();
+    if (!recording) {  // they ran
+      can_record_ = false;
+      return;
+    }
+    best = &known_.emplace_back(Known{entries_, words_, std::move(recording)});
+  }
+  best->used = ++uses_;
+  device_.runtime().run(device_.ordinal(), *best->recording);
+}
+
+// Calls `work` with the arguments as a runtime takes them.
+template <class Work>
+void LaunchBatch::with_arguments(const Entry& entry, Work work) const {
+  const auto& parameters = entry.program->source.parameters;
+  std::vector<uint64_t> arguments(parameters.size());
+  std::vector<runtime::TensorMap> maps(
+      size_t(std::count_if(parameters.begin(), parameters.end(), is_map)));
+  size_t at = entry.first, map = 0;
+  for (size_t i = 0; i < parameters.size(); i++) {
+    if (!is_map(parameters[i])) {
+      arguments[i] = words_[at++];
+      continue;
+    }
+    std::memcpy(&maps[map], &words_[at], sizeof maps[map]);
+    arguments[i] = reinterpret_cast<uint64_t>(&maps[map++]);
+    at += kMapWords;
+  }
+  work(std::span<const uint64_t>(arguments));
+}
+
+void LaunchBatch::run(const Entry& entry) {
+  with_arguments(entry, [&](std::span<const uint64_t> arguments) {
+    device_.runtime().launch(device_.ordinal(), *entry.program, entry.grid, arguments);
+  });
+}
+
+std::unique_ptr<runtime::Recording> LaunchBatch::record() {
+  runtime::Runtime& runtime = device_.runtime();
+  runtime.begin_recording(device_.ordinal());
+  try {
+    for (const Entry& entry : entries_) run(entry);
+  } catch (...) {
+    runtime.end_recording(device_.ordinal());
+    throw;
+  }
+  return runtime.end_recording(device_.ordinal());
+}
+
+size_t LaunchBatch::differences(const Known& known) const {
+  if (known.entries != entries_) return SIZE_MAX;
+  return size_t(std::count_if(entries_.begin(), entries_.end(),
+                              [&](const Entry& entry) { return differs(known, entry); }));
+}
+
+bool LaunchBatch::differs(const Known& known, const Entry& entry) const {
+  return !std::equal(words_.begin() + ptrdiff_t(entry.first),
+                     words_.begin() + ptrdiff_t(entry.first + entry.count),
+                     known.words.begin() + ptrdiff_t(entry.first));
+}
+
+void LaunchBatch::change(Known& known) {
+  for (size_t i = 0; i < entries_.size(); i++) {
+    const Entry& entry = entries_[i];
+    if (!differs(known, entry)) continue;
+    with_arguments(entry, [&](std::span<const uint64_t> arguments) {
+      device_.runtime().change(device_.ordinal(), *known.recording, i, arguments);
+    });
+    std::copy_n(words_.begin() + ptrdiff_t(entry.first), entry.count,
+                known.words.begin() + ptrdiff_t(entry.first));
+  }
+}
+
+ScratchMemory::~ScratchMemory() {
+  for (const runtime::Address memory : memory_) {
+    device_.runtime().release(device_.ordinal(), memory);
+  }
+}
+
+runtime::Address ScratchMemory::allocate(size_t bytes) {
+  if (LaunchBatch* batch = LaunchBatch::begun(device_)) return batch->scratch(bytes);
+  memory_.push_back(device_.runtime().allocate(device_.ordinal(), bytes));
+  return memory_.back();
+}
+
+}  // namespace fornax::cube

@@ -1,0 +1,103 @@
+// Launches of a list of groups that is run again and again: collected, then run as one recording of
+// the runtime, whose arguments are changed where they are not what they were.
+//
+// Nothing runs before end(), so memory that is given back meanwhile would be given to others too
+// early: scratch memory is kept until then.  Launches happen in their order, so groups that run one
+// after another share it.
+//
+// Thread-safety: a batch is for one thread at a time, and collects what that thread launches.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "backends/cube/device.h"
+
+namespace fornax::cube {
+
+class LaunchBatch : public Batch {
+ public:
+  explicit LaunchBatch(Device& device) : device_(device) {}
+  ~LaunchBatch() override;
+
+  void begin();
+  void end();
+  // The batch of the device that this thread has begun, or nullptr.
+  static LaunchBatch* begun(const Device& device);
+
+  void add(const std::shared_ptr<const runtime::Program>& program, runtime::Grid grid,
+           std::span<const uint64_t> arguments, const std::shared_ptr<const Explain>& explain);
+  // For the launches of the group under way.
+  runtime::Address scratch(size_t bytes);
+  // A group under way; one that is left by an exception is not launched in part.
+  class Group {
+   public:
+    Group();
+    ~Group();
+    Group(const Group&) = delete;
+    Group& operator=(const Group&) = delete;
+
+   private:
+    const int exceptions_;
+    size_t entries_ = 0, words_ = 0, requests_ = 0;  // before it
+  };
+
+ private:
+  // Arguments lie one after another, tensor maps in place of their addresses.
+  struct Entry {
+    std::shared_ptr<const runtime::Program> program;
+    runtime::Grid grid;
+    size_t first, count;  // words
+    bool reports;         // the last one is the address of a status
+    bool operator==(const Entry&) const = default;
+  };
+  struct Known {
+    std::vector<Entry> entries;
+    std::vector<uint64_t> words;
+    std::unique_ptr<runtime::Recording> recording;
+    uint64_t used = 0;  // when
+  };
+  struct Block {
+    runtime::Address memory = 0;  // 0: none at the moment
+    size_t bytes = 0;             // what it should have
+  };
+
+  void launch();
+  void launch_each();
+  void launch_recorded();
+  void run(const Entry& entry);
+  std::unique_ptr<runtime::Recording> record();
+  void change(Known& known);
+  // How many launches have other arguments than the recording's; SIZE_MAX: others were recorded.
+  size_t differences(const Known& known) const;
+  bool differs(const Known& known, const Entry& entry) const;
+  template <class Work>
+  void with_arguments(const Entry& entry, Work work) const;
+  void forget();
+
+  Device& device_;
+  std::vector<Entry> entries_;
+  std::vector<uint64_t> words_;
+  std::vector<Reports::Request> requests_;
+  std::vector<Known> known_;
+  bool can_record_ = true;
+  uint64_t uses_ = 0;
+  std::vector<Block> blocks_;  // scratch memory, in the order in which groups ask for it
+  size_t next_block_ = 0;
+  std::vector<runtime::Address> outgrown_;
+};
+
+// Scratch memory of a group while it runs.
+class ScratchMemory {
+ public:
+  explicit ScratchMemory(Device& device) : device_(device) {}
+  ~ScratchMemory();
+  ScratchMemory(const ScratchMemory&) = delete;
+  ScratchMemory& operator=(const ScratchMemory&) = delete;
+  runtime::Address allocate(size_t bytes);
+
+ private:
+  Device& device_;
+  std::vector<runtime::Address> memory_;  // given back at once: who gets it next comes later
+};
+
+}  // namespace fornax::cube
