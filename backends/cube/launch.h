@@ -4,6 +4,7 @@
 //
 // Objects do not change once prepared; running them is safe from several threads at once.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
@@ -68,6 +69,8 @@ class Launch {
   // Waits for the program at first.  Error: as Runtime::compile.
   void run(Device& device, std::span<const Argument> inputs, std::span<const Argument> outputs,
            std::span<const runtime::Address> scratch) const;
+  bool ready() const { return program_->done(); }
+  bool waits() const { return !program_->ended(); }  // would, if it ran now
 
  private:
   std::shared_ptr<ComingProgram> program_;
@@ -81,6 +84,10 @@ class LaunchList : public PreparedGroup {
  public:
   explicit LaunchList(Device& device) : device_(device) {}
   void add(Launch launch) { launches_.push_back(std::move(launch)); }
+  bool waits() const {  // would, if it ran now
+    return std::any_of(launches_.begin(), launches_.end(),
+                       [](const Launch& l) { return l.waits(); });
+  }
   // Memory of `bytes` bytes that lives while the group runs, not initialised.
   Place scratch(size_t bytes);
   void run(std::span<const Argument> inputs, std::span<const Argument> outputs) const override;

@@ -23,9 +23,12 @@ class Job {
 
   // Returns once the work is done.  Throws what it threw; the next wait then tries again.
   void wait() {
-    if (state_.load(std::memory_order_acquire) != kDone) [[unlikely]]
+    if (!done()) [[unlikely]]
       finish();
   }
+  bool done() const { return state_.load(std::memory_order_acquire) == kDone; }
+  // Done, or failed: waiting now takes no time.
+  bool ended() const { return state_.load(std::memory_order_acquire) < kOpen; }
   // Does the work, unless somebody has begun.  What it throws is kept for who waits.
   void begin() noexcept;
   // Nobody begins it any more; returns once nobody is at work on it.

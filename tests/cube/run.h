@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ class Watched : public runtime::Runtime {
   std::string last_source;
   std::atomic<int> compiled = 0;
   std::atomic<bool> refuses = false;  // to compile
+  std::function<void()> before_compiling = [] {};
   std::vector<runtime::Grid> grids;
   int recordings = 0, runs = 0, changes = 0;
 
@@ -60,6 +62,7 @@ class Watched : public runtime::Runtime {
   }
   std::shared_ptr<runtime::Program> compile(int device, const runtime::Recipe& recipe) override {
     compiled++;
+    before_compiling();
     if (refuses) fail(ErrorKind::internal, "refused");
     return inner_->compile(device, recipe);
   }
