@@ -23,6 +23,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
 
 #include "bench/cuda/work.h"
 

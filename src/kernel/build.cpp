@@ -2,6 +2,7 @@
 #include "kernel/build.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "graph/evaluate.h"

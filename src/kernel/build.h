@@ -16,6 +16,7 @@
 #include <fornax/function.h>
 #include <fornax/scalar.h>
 
+#include <array>
 #include <concepts>
 #include <initializer_list>
 #include <memory>

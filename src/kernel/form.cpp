@@ -1,5 +1,5 @@
 // The form of instructions, and the types that values may have.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 
