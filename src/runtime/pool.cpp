@@ -132,13 +132,12 @@ void Pool::release(Address memory) noexcept {
   Block* block = found->second.get();
   block->used = false;
   use_.in_use -= block->bytes;
-  if (recent_.size() == kMostRecent) {
-    Block* oldest = recent_.front();
-    recent_.erase(recent_.begin());
-    settle(oldest);
-  }
   block->recent = true;
   recent_.push_back(block);
+  if (recent_.size() <= kMostRecent) return;
+  Block* oldest = recent_.front();
+  recent_.erase(recent_.begin());
+  settle(oldest);
 }
 
 // Joins a free block with its free neighbours.
