@@ -94,10 +94,7 @@ void LaunchBatch::add(const std::shared_ptr<const runtime::Program>& program, ru
     std::memcpy(&words_[at], reinterpret_cast<const void*>(arguments[i]),
                 sizeof(runtime::TensorMap));
   }
-  if (explain) {
-    words_.push_back(0);
-    requests_.push_back({Execution::current(), explain});
-  }
+  if (explain) requests_.push_back({Execution::current(), explain});
   entries_.push_back({program, grid, first, words_.size() - first, explain != nullptr});
 }
 
@@ -146,7 +143,14 @@ void LaunchBatch::launch_recorded() {
       known_.erase(std::min_element(known_.begin(), known_.end(),
                                     [](auto& a, auto& b) { return a.used < b.used; }));
     }
-    std::unique_ptr<runtime::Recording> recording = record();
+    std::unique_ptr<runtime::Recording> recording;
+    try {
+      recording = record();
+    } catch (const Error&) {  // for want of memory, for one
+      can_record_ = false;
+      for (const Entry& entry : entries_) run(entry);
+      return;
+    }
     if (!recording) {  // they ran
       can_record_ = false;
       return;
