@@ -129,7 +129,7 @@ void LaunchBatch::launch_recorded() {
   Known* best = nullptr;
   size_t fewest = SIZE_MAX;
   for (Known& known : known_) {
-    const size_t count = differences(known);
+    const size_t count = differences(known, fewest);
     if (count < fewest) {
       fewest = count;
       best = &known;
@@ -199,10 +199,14 @@ std::unique_ptr<runtime::Recording> LaunchBatch::record() {
   return runtime.end_recording(device_.ordinal());
 }
 
-size_t LaunchBatch::differences(const Known& known) const {
+size_t LaunchBatch::differences(const Known& known, size_t most) const {
   if (known.entries != entries_) return SIZE_MAX;
-  return size_t(std::count_if(entries_.begin(), entries_.end(),
-                              [&](const Entry& entry) { return differs(known, entry); }));
+  size_t count = 0;
+  for (const Entry& entry : entries_) {
+    count += differs(known, entry);
+    if (count >= most) break;
+  }
+  return count;
 }
 
 bool LaunchBatch::differs(const Known& known, const Entry& entry) const {
