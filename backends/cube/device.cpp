@@ -66,6 +66,16 @@ Device::~Device() {
   for (const auto& [key, coming] : programs_) coming->cancel();
 }
 
+runtime::Address Device::tickets() {
+  std::call_once(tickets_made_, [&] {
+    const std::vector<int32_t> zeros(static_cast<size_t>(kTickets));
+    const size_t bytes = zeros.size() * sizeof(int32_t);
+    tickets_ = runtime_.allocate(ordinal_, bytes);
+    runtime_.write(ordinal_, tickets_, zeros.data(), bytes);
+  });
+  return tickets_;
+}
+
 void Device::drop_programs() {
   std::lock_guard lock(programs_mutex_);
   std::erase_if(programs_, [](const auto& entry) { return entry.second.use_count() == 1; });

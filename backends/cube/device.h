@@ -73,6 +73,9 @@ class Device {
   void launch(const std::shared_ptr<const runtime::Program>& program, runtime::Grid grid,
               std::vector<uint64_t>& arguments, const std::shared_ptr<const Explain>& explain);
   Reports& reports() { return reports_; }
+  // kTickets i32 that are 0 before and after each launch.
+  static constexpr int64_t kTickets = 4096;
+  runtime::Address tickets();
 
  private:
   runtime::Runtime& runtime_;
@@ -81,6 +84,8 @@ class Device {
   std::mutex programs_mutex_;
   std::map<std::string, std::shared_ptr<ComingProgram>, std::less<>> programs_;
   Reports reports_;
+  std::once_flag tickets_made_;
+  runtime::Address tickets_ = 0;
 };
 
 }  // namespace fornax::cube

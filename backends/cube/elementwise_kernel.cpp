@@ -4,7 +4,7 @@
 // closely along the outer one of them are read along it, and turned in shared memory.
 #include "backends/cube/elementwise_kernel.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -24,11 +24,13 @@ runtime::Address address_of(const Argument& argument) {
 }
 
 struct Given {
+  Device* device;
   std::span<const Argument> inputs, outputs;
   std::span<const runtime::Address> scratch;
 
   // Where the argument begins, in bytes.
   runtime::Address operator()(Place place, DType dtype) const {
+    if (place.kind == Place::Kind::tickets) return device->tickets();
     if (place.kind == Place::Kind::scratch) return scratch[size_t(place.number)];
     const bool input = place.kind == Place::Kind::input;
     const Argument& argument = (input ? inputs : outputs)[size_t(place.number)];
@@ -75,7 +77,7 @@ void Launch::run(Device& device, std::span<const Argument> inputs,
                  std::span<const Argument> outputs,
                  std::span<const runtime::Address> scratch) const {
   const std::shared_ptr<const runtime::Program>& program = program_->get();
-  const Given given{inputs, outputs, scratch};
+  const Given given{&device, inputs, outputs, scratch};
   std::vector<uint64_t> words;
   std::vector<runtime::TensorMap> maps(arguments_.maps_.size());
   words.reserve(arguments_.rules_.size() + arguments_.counts_.size() + 1);
@@ -137,7 +139,7 @@ VectorGroup::~VectorGroup() = default;
 
 void VectorGroup::run(std::span<const Argument> inputs, std::span<const Argument> outputs) const {
   int lanes = variants_->best;
-  const Given given{inputs, outputs, {}};
+  const Given given{nullptr, inputs, outputs, {}};
   for (const Operand& operand : operands_) {
     const runtime::Address begin =
         given(operand.place, operand.dtype) + uint64_t(operand.first) * size_of(operand.dtype);

@@ -20,14 +20,15 @@ struct PreparedGroup : Prepared {
 };
 
 // Where a buffer of a launch comes from: an input or output of the group, or memory that the group
-// needs while it runs (LaunchList::scratch).
+// needs while it runs (LaunchList::scratch); or the device's tickets.
 struct Place {
-  enum class Kind : uint8_t { input, output, scratch };
+  enum class Kind : uint8_t { input, output, scratch, tickets };
   Kind kind;
   int number;
   static Place input(int i) { return {Kind::input, i}; }
   static Place output(int i) { return {Kind::output, i}; }
   static Place scratch(int i) { return {Kind::scratch, i}; }
+  static Place tickets() { return {Kind::tickets, 0}; }
 };
 
 // The arguments of a launch, in the order of the kernel's parameters.

@@ -10,6 +10,7 @@
 #include "backends/cube/kernels.h"
 #include "backends/cube/operand.h"
 #include "backends/cube/sequence.h"
+#include "backends/cube/splits.h"
 #include "base/error.h"
 #include "kernel/library/matmul.h"
 
@@ -27,16 +28,17 @@ struct MatmulClass {
   bool a_vectors = false, b_vectors = false;
   int m_divisor = 1, n_divisor = 1, k_divisor = 1;
   int batch_rank = 0;
+  bool split = false;  // whether blocks share the sum over k
   EpilogueClass after;
 
   std::string key() const {
     const auto side = [](bool rows, bool vectors) {
       return fmt::format("{}{}", rows ? "r" : "c", vectors ? "v" : "");
     };
-    return fmt::format("matmul {} {} {}x{}x{} {}{} m{} n{} k{} b{}{}", name_of(dtype),
+    return fmt::format("matmul {} {} {}x{}x{} {}{} m{} n{} k{} b{}{}{}", name_of(dtype),
                        name_of(index), tiles.rows, tiles.columns, tiles.depth,
                        side(a_rows, a_vectors), side(b_rows, b_vectors), m_divisor, n_divisor,
-                       k_divisor, batch_rank, after.key());
+                       k_divisor, batch_rank, split ? " split" : "", after.key());
   }
 };
 
@@ -75,7 +77,9 @@ Value offset_of(Builder& k, const Position& batch, const std::vector<Value>& str
 }
 
 kernel::Kernel build(const MatmulClass& known) {
-  Builder k("matmul", kernel::portable_settings(known.tiles, {known.a_rows}, {known.b_rows}));
+  const kernel::PortableTiles& tiles = known.tiles;
+  const DType sums = kernel::compute_dtype(known.dtype);
+  Builder k("matmul", kernel::portable_settings(tiles, {known.a_rows}, {known.b_rows}));
   Batched a = declare_matrix(k, "a", known, known.a_rows, known.a_vectors);
   Batched b = declare_matrix(k, "b", known, known.b_rows, known.b_vectors);
   const Value m = k.number("m", DType::i32, {.divisor = known.m_divisor});
@@ -84,25 +88,40 @@ kernel::Kernel build(const MatmulClass& known) {
   // The batch's axes, then the tiles down and across.
   const std::vector<Extent> extents = declare_extents(k, known.batch_rank + 2, DType::i32);
   const std::vector<View> views = declare_epilogue(k, known.after, known.index);
-  Position batch = position_of(k, extents, k.block());
-  const Value column = batch.back() * known.tiles.columns;
+  Value tile = k.block(), split, share;
+  Splits splits;
+  if (known.split) {
+    splits = declare_splits(k, sums);
+    share = k.number("share", DType::i32, {.divisor = tiles.depth});  // of k
+    tile = k.block() / splits.count;
+    split = k.block() - tile * splits.count;
+  }
+  Position batch = position_of(k, extents, tile);
+  const Value column = batch.back() * tiles.columns;
   batch.pop_back();
-  const Value row = batch.back() * known.tiles.rows;
+  const Value row = batch.back() * tiles.rows;
   batch.pop_back();
   a.view.offset = offset_of(k, batch, a.batch_strides, known.index);
   b.view.offset = offset_of(k, batch, b.batch_strides, known.index);
-  const kernel::PortableTiles& tiles = known.tiles;
+  const Value from = known.split ? split * share : Value(0);
+  const Value to = known.split ? min(from + share, depth) : depth;
   const Value product = kernel::portable_matmul(
-      k, tiles, kernel::compute_dtype(known.dtype),
-      kernel::elements_of(k, a.view, tiles.rows, tiles.depth, m, depth),
-      kernel::elements_of(k, b.view, tiles.depth, tiles.columns, depth, n), 0, depth, row, column);
-  const Value rows = k.iota(0, tiles.rows) + row, columns = k.iota(1, tiles.columns) + column;
-  TilePlace place{
-      {}, kernel::within(k, tiles.rows, rows, m), kernel::within(k, tiles.columns, columns, n)};
-  for (const Value& axis : batch) place.position.push_back(k.cast(axis, known.index));
-  place.position.push_back(k.cast(rows, known.index));
-  place.position.push_back(k.cast(columns, known.index));
-  run_epilogue(k, known.after, views, product, place);
+      k, tiles, sums, kernel::elements_of(k, a.view, tiles.rows, tiles.depth, m, depth),
+      kernel::elements_of(k, b.view, tiles.depth, tiles.columns, depth, n), from, to, row, column);
+  const auto finish = [&](Value sum) {
+    const Value rows = k.iota(0, tiles.rows) + row, columns = k.iota(1, tiles.columns) + column;
+    TilePlace place{
+        {}, kernel::within(k, tiles.rows, rows, m), kernel::within(k, tiles.columns, columns, n)};
+    for (const Value& axis : batch) place.position.push_back(k.cast(axis, known.index));
+    place.position.push_back(k.cast(rows, known.index));
+    place.position.push_back(k.cast(columns, known.index));
+    run_epilogue(k, known.after, views, sum, place);
+  };
+  if (known.split) {
+    add_up(k, splits, tile, split, product, finish);
+  } else {
+    finish(product);
+  }
   return k.finish();
 }
 
@@ -207,6 +226,20 @@ kernel::PortableTiles tiles_for(const Product& p, DType dtype, int processors) {
   return {};
 }
 
+int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t tiles_of(const Product& p, const kernel::PortableTiles& tiles) {
+  return p.batches() * ceiling(p.m, tiles.rows) * ceiling(p.n, tiles.columns);
+}
+
+// How much of k a block sums up: less than all where there are few tiles and many processors.
+int64_t share_for(const Product& p, const kernel::PortableTiles& tiles, int processors) {
+  constexpr int kLeastTurns = 4, kMostSplits = 32;
+  const int64_t splits = std::min({processors / std::max<int64_t>(tiles_of(p, tiles), 1),
+                                   p.k / (tiles.depth * kLeastTurns), int64_t(kMostSplits)});
+  if (splits < 2) return p.k;
+  return ceiling(ceiling(p.k, splits), tiles.depth) * tiles.depth;
+}
+
 int divisor(int64_t extent, int tile) { return common_power({extent}, tile); }
 
 MatmulClass class_of(const Product& p, DType dtype, const runtime::Capabilities& device,
@@ -216,6 +249,7 @@ MatmulClass class_of(const Product& p, DType dtype, const runtime::Capabilities&
   known.tiles = tiles_for(p, dtype, device.processors);
   known.a_rows = p.a.rows, known.b_rows = p.b.rows;
   known.batch_rank = int(p.batch.size());
+  known.split = share_for(p, known.tiles, device.processors) < p.k;
   const auto aligned = [&](int64_t pitch, Strides strides) {
     strides.push_back(pitch);
     return lanes == kVector && common_power(strides, kVector) == kVector;
@@ -256,13 +290,20 @@ std::unique_ptr<PreparedGroup> prepare_product(Device& device, const Product& p,
   pass_matrix(p.b, p.b_strides);
   for (const int64_t extent : {p.m, p.n, p.k}) arguments.number(DType::i32, extent);
   std::vector<int64_t> extents = p.batch;
-  extents.push_back((p.m + known.tiles.rows - 1) / known.tiles.rows);
-  extents.push_back((p.n + known.tiles.columns - 1) / known.tiles.columns);
+  extents.push_back(ceiling(p.m, known.tiles.rows));
+  extents.push_back(ceiling(p.n, known.tiles.columns));
   pass_extents(arguments, extents, DType::i32);
   p.after.pass(arguments, known.after, p.extents(), known.index);
-  int64_t blocks = 1;
-  for (const int64_t extent : extents) blocks *= extent;
+  int64_t blocks = tiles_of(p, known.tiles);
   auto list = std::make_unique<LaunchList>(device);
+  if (known.split) {
+    const int64_t share = share_for(p, known.tiles, device.capabilities().processors);
+    const int64_t splits = ceiling(p.k, share);
+    pass_splits(arguments, *list, kernel::compute_dtype(dtype), blocks, splits,
+                int64_t(known.tiles.rows) * known.tiles.columns);
+    arguments.number(DType::i32, share);
+    blocks *= splits;
+  }
   list->add(Launch(device, {known.key(), [known] { return build(known); }}, blocks_for(blocks, 1),
                    std::move(arguments)));
   return list;

@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kThreads = 128;  // of a block that has no need of more
 constexpr int kMostThreads = 1024;
-constexpr int kMostVector = 8;       // elements that a thread holds side by side
-constexpr int kMostVectors = 8;      // of a row that one thread holds in registers
-constexpr int kWantedVectors = 4;    // enough loads under way to hide the memory's latency
+constexpr int kMostVector = 4;       // elements that a thread holds side by side
+constexpr int kMostVectors = 16;     // of a row that one thread holds in registers
+constexpr int kWantedVectors = 8;    // enough loads under way to hide the memory's latency
 constexpr int kColumnThreads = 256;  // by columns
 constexpr int kMostNested = 64;      // shorter innermost axes are not walked by tiles of their own
 constexpr int kMostSplits = 1024;

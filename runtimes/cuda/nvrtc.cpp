@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/join.h"
 #include "base/log.h"
 
 namespace fornax::cuda {
@@ -191,7 +192,7 @@ std::shared_ptr<const Nvrtc> Nvrtc::open(const std::string& file, int driver_ver
   auto nvrtc = std::shared_ptr<Nvrtc>(new Nvrtc);
   nvrtc->functions_ = functions;
   nvrtc->file_ = fmt::format("{}, version {}.{},", file, major, minor);
-  nvrtc->version_ = fmt::format("nvrtc {}.{} {}", major, minor, fmt::join(kOptions, " "));
+  nvrtc->version_ = fmt::format("nvrtc {}.{} {}", major, minor, join(kOptions, " "));
   return nvrtc;
 }
 
@@ -206,8 +207,8 @@ std::shared_ptr<const Nvrtc> Nvrtc::load(const std::string& path, int driver_ver
     why = fmt::format(
         "NVRTC, which compiles our programs, is not here (looked for {}{}): install the libnvrtc "
         "of a CUDA toolkit, or name it in the setting nvrtc",
-        path.empty() ? fmt::format("{}", fmt::join(kNames, ", ")) : path,
-        path.empty() ? fmt::format(" also in {}", fmt::join(folders(), ", ")) : "");
+        path.empty() ? join(kNames, ", ") : path,
+        path.empty() ? fmt::format(" also in {}", join(folders(), ", ")) : "");
   }
   absence = why;
   return nullptr;

@@ -4,6 +4,7 @@
 //
 // Everything is done when the call returns, but for what is recorded.  Each allocation is known, so
 // that the interpreter can tell where a kernel leaves it.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>

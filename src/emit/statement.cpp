@@ -61,6 +61,7 @@ void Writer::instruction(kernel::InstructionId id) {
     case Code::wgmma_fence:
     case Code::wgmma_commit:
       return engine(instruction);
+    case Code::fence:
     case Code::barrier:
     case Code::warp_barrier:
       return line("{};", pattern_of(spelling_, instruction.code, DType::bool_));

@@ -1,6 +1,6 @@
 // The state of one walk over a kernel (emit/c_like.h says what it makes).  Serves one thread.
 #pragma once
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <set>
 #include <string>

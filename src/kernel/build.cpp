@@ -2,6 +2,7 @@
 #include "kernel/build.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "graph/evaluate.h"
@@ -319,6 +320,7 @@ static void effect(Builder& builder, Code code) {
   made.code = code;
   builder.emit(std::move(made), {});
 }
+void Builder::fence() { effect(*this, Code::fence); }
 void Builder::barrier() { effect(*this, Code::barrier); }
 void Builder::warp_barrier() { effect(*this, Code::warp_barrier); }
 

@@ -16,6 +16,7 @@
 #include <fornax/function.h>
 #include <fornax/scalar.h>
 
+#include <array>
 #include <concepts>
 #include <initializer_list>
 #include <memory>
@@ -106,6 +107,7 @@ class Builder {
   Value atomic(Atomic how, Value memory, Value index, Value value, Value mask = {},
                Site site = Site::here());
   Value compare_exchange(Value memory, Value index, Value expected, Value desired);
+  void fence();
   void barrier();
   void warp_barrier();
 

@@ -1,5 +1,5 @@
 // The form of instructions, and the types that values may have.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 
@@ -42,6 +42,7 @@ Form form_of(Code code) {
     case Code::mma_boxes:
       return {1, 0, 3};
     case Code::store:
+    case Code::fence:
     case Code::barrier:
     case Code::warp_barrier:
     case Code::deposit:

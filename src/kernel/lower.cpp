@@ -181,6 +181,8 @@ void Lowering::lower(const Instruction& x) {
       return store(x);
     case Code::atomic:
       return atomic(x);
+    case Code::fence:
+      return to_.fence();
     case Code::barrier:
       return to_.barrier();
     case Code::reduce:

@@ -1,5 +1,5 @@
 // What the instructions take and give, code by code; codes.def says the same in words.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,12 +1,14 @@
-// The planner: groups nodes (stream/grouping.h), finds what must be in memory, and builds the
-// groups and their memory plan.
+// The planner: groups nodes (stream/grouping.h), chooses what must be in memory (stream/storage.h),
+// and builds the groups and their memory plan.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "stream/alike.h"
-#include "stream/grouping.h"
+#include "stream/storage.h"
 
 namespace fornax {
 namespace {
@@ -33,11 +35,10 @@ class Planner {
         leaves_(int(segment.leaves.size())),
         backend_(backend),
         ordinal_(ordinal),
-        grouping_(segment, backend) {}
+        grouping_(segment, backend),
+        storage_(choose_storage(segment, grouping_, backend.repeats_work())) {}
 
   Plan run() {
-    find_inlined();
-    find_stored();
     plan_.values = plan_.leaves = leaves_;
     locations_.resize(segment_.nodes.size());
     for (const int group : grouping_.order()) emit(group);
@@ -54,49 +55,6 @@ class Planner {
   const SegmentNode& node(int n) const { return segment_.nodes[size_t(n)]; }
   const Type& type_of(int input) const {
     return input < leaves_ ? segment_.leaves[size_t(input)].type : node(input - leaves_).type;
-  }
-
-  // Casts of what broadcasts, such as weights, are done where they are read, if all who read them
-  // can do so and nothing else is computed with them.
-  void find_inlined() {
-    inlined_.assign(segment_.nodes.size(), false);
-    const auto is_cast = [&](int n) { return node(n).op == Op::cast; };
-    for (const int group : grouping_.order()) {
-      const std::vector<int>& nodes = grouping_.draft(group).nodes;
-      if (!std::all_of(nodes.begin(), nodes.end(), is_cast)) continue;
-      for (const int n : nodes) inlined_[size_t(n)] = !node(n).outlives;
-    }
-    for (int n = 0; n < int(segment_.nodes.size()); n++) {
-      for (const int input : node(n).inputs) {
-        if (input >= leaves_ && !reads_broadcast(n, input))
-          inlined_[size_t(input - leaves_)] = false;
-      }
-    }
-  }
-  bool reads_broadcast(int n, int input) const {
-    const SegmentNode& x = node(n);
-    return (is_pointwise(x.op) || x.op == Op::cast) &&
-           grouping_.group_of(input) != grouping_.group_of(n + leaves_) &&
-           grouping_.shape_in_group(n) == x.type.shape &&
-           type_of(input).shape.element_count() < x.type.shape.element_count();
-  }
-  bool is_inlined(int input) const { return input >= leaves_ && inlined_[size_t(input - leaves_)]; }
-
-  // Values read outside their group, or by somebody after the segment, are stored; of a view what
-  // it looks at.
-  void find_stored() {
-    stored_.assign(segment_.nodes.size(), false);
-    for (int n = int(segment_.nodes.size()); n-- > 0;) {
-      if (node(n).outlives) stored_[size_t(n)] = true;
-      for (int input : node(n).inputs) {
-        if (input < leaves_ || is_inlined(input)) continue;
-        const bool elsewhere =
-            is_inlined(n + leaves_) || grouping_.group_of(input) != grouping_.group_of(n + leaves_);
-        if (is_view(node(n).op) ? stored_[size_t(n)] : elsewhere) {
-          stored_[size_t(input - leaves_)] = true;
-        }
-      }
-    }
   }
 
   // Where a leaf, a stored node or a view lies; copies where a view has no layout.
@@ -144,93 +102,136 @@ class Planner {
     return {constant ? Op::full : Op::leaf, type, {}, std::move(attributes), Scalar(0)};
   }
 
-  // A group under way.
+  // A group under way.  Its steps are numbered among the inputs, or from kWork on until it is known
+  // how many inputs there are.
+  static constexpr int kWork = 1 << 20;
   struct Building {
     int number;
     Group group;
     PlanStep step;
     std::vector<int64_t> offsets;             // of the inputs
     std::vector<std::pair<int, Shape>> read;  // by the inputs: what, and the axes it is given
-    std::map<int, int> steps;                 // per node
+    std::vector<Step> work;
+    std::map<int, int> steps;  // per node
   };
+
+  // The shape of node n in the group under way, which may do again what it does elsewhere.
+  const Shape& shape_here(const Building& building, int n) const {
+    const bool own = grouping_.group_of(n + leaves_) == building.number;
+    return own ? grouping_.shape_in_group(n) : node(n).type.shape;
+  }
+  bool is_inlined(int input) const {
+    return input >= leaves_ && storage_.inlined[size_t(input - leaves_)];
+  }
+  int add_work(Building& building, int n, Step work) {
+    building.work.push_back(std::move(work));
+    return building.steps[n] = kWork + int(building.work.size()) - 1;
+  }
 
   // The step for operand number `which` of node n.
   int operand(Building& building, int n, size_t which) {
     const int input = node(n).inputs[which];
-    if (grouping_.group_of(input) == building.number) {
+    if (grouping_.group_of(n + leaves_) == building.number &&
+        grouping_.group_of(input) == building.number) {
       return building.steps.at(grouping_.source_in_group(input, building.number) - leaves_);
     }
-    if (!is_inlined(input)) return input_for(building, n, which, input);
-    auto& [_, group, step, offsets, read, steps] = building;
-    const int cast = input - leaves_;
-    const auto known = steps.find(cast);
-    if (known != steps.end()) return known->second;
-    const int source = input_for(building, n, which, node(cast).inputs[0]);
-    group.graph.steps.push_back({Op::cast,
-                                 {node(cast).type.dtype, grouping_.shape_in_group(n)},
-                                 {source},
-                                 node(cast).attributes,
-                                 Scalar(0)});
-    return steps[cast] = int(group.graph.steps.size()) - 1;
+    const int maker = input - leaves_;
+    const auto known = building.steps.find(maker);
+    if (known != building.steps.end()) return known->second;
+    if (is_inlined(input)) {
+      const int source = input_for(building, n, which, node(maker).inputs[0]);
+      const Type type{node(maker).type.dtype, shape_here(building, n)};
+      return add_work(building, maker, {Op::cast, type, {source}, node(maker).attributes, {}});
+    }
+    if (maker >= 0 && !is_view(node(maker).op) && !storage_.stored[size_t(maker)]) {
+      return compute(building, maker);
+    }
+    return input_for(building, n, which, input);
+  }
+
+  int compute(Building& building, int n) {
+    Step work{
+        node(n).op, {node(n).type.dtype, shape_here(building, n)}, {}, node(n).attributes, {}};
+    for (size_t i = 0; i < node(n).inputs.size(); i++) {
+      work.inputs.push_back(operand(building, n, i));
+    }
+    return add_work(building, n, std::move(work));
   }
 
   // The group's input for `input`, which is read by operand number `which` of node n.
   int input_for(Building& building, int n, size_t which, int input) {
-    auto& [number, group, step, offsets, read, steps] = building;
     const Location location = locate(input);
     Type type = type_of(input);
     Layout layout = location.layout;
-    const Shape &own = node(n).type.shape, &shape = grouping_.shape_in_group(n);
+    const Shape &own = node(n).type.shape, &shape = shape_here(building, n);
     if (is_inlined(node(n).inputs[which])) {
       broadcast_to(shape, type, layout);
-    } else if (n != grouping_.draft(number).anchor || own == shape) {
+    } else if (n != grouping_.draft(building.number).anchor || own == shape) {
       match_axes(own, shape, type, layout);
     } else {
       (which == 0 ? split_left : split_right)(shape, type, layout);
     }
-    const auto known = std::find(read.begin(), read.end(), std::pair(input, type.shape));
-    if (known != read.end()) return int(known - read.begin());
-    read.emplace_back(input, type.shape);
-    offsets.push_back(std::exchange(layout.offset, 0));
-    group.graph.steps.push_back(leaf_step(type, location.value));
-    group.layouts.push_back(layout);
-    step.inputs.push_back(location.value);
-    return group.inputs++;
+    const auto known =
+        std::find(building.read.begin(), building.read.end(), std::pair(input, type.shape));
+    if (known != building.read.end()) return int(known - building.read.begin());
+    building.read.emplace_back(input, type.shape);
+    building.offsets.push_back(std::exchange(layout.offset, 0));
+    building.group.graph.steps.push_back(leaf_step(type, location.value));
+    building.group.layouts.push_back(layout);
+    building.step.inputs.push_back(location.value);
+    return building.group.inputs++;
+  }
+
+  // The group's nodes that its stored ones follow from, and the anchor.
+  std::vector<int> needed_nodes(int number) const {
+    const Draft& draft = grouping_.draft(number);
+    std::set<int> needed;
+    for (size_t i = draft.nodes.size(); i-- > 0;) {
+      const int n = draft.nodes[i];
+      if (!storage_.stored[size_t(n)] && n != draft.anchor && !needed.contains(n)) continue;
+      needed.insert(n);
+      for (const int input : node(n).inputs) {
+        if (grouping_.group_of(input) != number) continue;
+        needed.insert(grouping_.source_in_group(input, number) - leaves_);
+      }
+    }
+    std::vector<int> list;
+    for (const int n : draft.nodes) {
+      if (needed.contains(n)) list.push_back(n);
+    }
+    return list;
   }
 
   void emit(int number) {
     const Draft& draft = grouping_.draft(number);
     // Only its views' views may be wanted, or nothing.
-    const auto is_stored = [&](int n) { return stored_[size_t(n)]; };
+    const auto is_stored = [&](int n) { return storage_.stored[size_t(n)]; };
     if (std::none_of(draft.nodes.begin(), draft.nodes.end(), is_stored)) return;
-    Building building{number, {}, {}, {}, {}, {}};
-    auto& [_, group, step, offsets, read, steps] = building;
+    Building building{number, {}, {}, {}, {}, {}, {}};
+    Group& group = building.group;
     group.domain = draft.domain;
-    step.node = draft.anchor >= 0 ? draft.anchor : draft.nodes.back();
-    for (int n : draft.nodes) {  // inputs come before all work
-      for (size_t i = 0; i < node(n).inputs.size(); i++) {
-        const int input = node(n).inputs[i];
-        if (grouping_.group_of(input) == number) continue;
-        input_for(building, n, i, is_inlined(input) ? node(input - leaves_).inputs[0] : input);
-      }
-    }
-    for (int n : draft.nodes) {
-      const Type type{node(n).type.dtype, grouping_.shape_in_group(n)};
-      Step work{node(n).op, type, {}, node(n).attributes, Scalar(0)};
-      for (size_t i = 0; i < node(n).inputs.size(); i++) {
-        work.inputs.push_back(operand(building, n, i));
-      }
-      const int place = int(group.graph.steps.size());
-      steps[n] = place;
-      if (n == draft.anchor) group.anchor = place;
-      group.graph.steps.push_back(std::move(work));
-      if (!stored_[size_t(n)]) continue;
-      group.graph.outputs.push_back(place);
+    building.step.node = draft.anchor >= 0 ? draft.anchor : draft.nodes.back();
+    for (const int n : needed_nodes(number)) {
+      const int step = compute(building, n);
+      if (n == draft.anchor) group.anchor = step;
+      if (!is_stored(n)) continue;
+      group.graph.outputs.push_back(step);
       const int value = plan_.values++;
       locations_[size_t(n)] = {value, row_major(node(n).type.shape)};
-      step.outputs.push_back({value, type, node(n).op, -1});
+      building.step.outputs.push_back(
+          {value, {node(n).type.dtype, grouping_.shape_in_group(n)}, node(n).op, -1});
     }
-    finish(std::move(step), group, offsets);
+    // Inputs come before all work.
+    const auto renumber = [&](int& step) {
+      if (step >= kWork) step += group.inputs - kWork;
+    };
+    for (Step& step : building.work) {
+      for (int& input : step.inputs) renumber(input);
+      group.graph.steps.push_back(std::move(step));
+    }
+    for (int& output : group.graph.outputs) renumber(output);
+    renumber(group.anchor);
+    finish(std::move(building.step), group, building.offsets);
   }
 
   void finish(PlanStep step, const Group& group, const std::vector<int64_t>& offsets) {
@@ -325,8 +326,8 @@ class Planner {
   Backend& backend_;
   const int ordinal_;
   const Grouping grouping_;
+  const Storage storage_;
   Plan plan_;
-  std::vector<bool> inlined_, stored_;  // per node
   std::vector<Location> locations_;
   std::vector<std::vector<Candidate>> candidates_;  // per plan step
 };

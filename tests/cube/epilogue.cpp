@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <functional>
+#include <tuple>
 
 #include "tests/devices.h"
 

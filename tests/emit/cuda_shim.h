@@ -59,6 +59,7 @@ static void wait_for(int group, int threads) {
   }
 }
 static void __syncthreads() { wait_for(32, int(block->threads.size())); }
+static void __threadfence() {}
 static void __syncwarp() {
   const int warp = int(threadIdx.x / 32), left = int(block->threads.size()) - warp * 32;
   wait_for(warp, left < 32 ? left : 32);
