@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "backends/cube/operand.h"
 
@@ -26,10 +27,18 @@ constexpr int kWritesAt = kReadsAt + kReads * kOperandWords;
 constexpr int kNumbersAt = kWritesAt + kWrites * kOperandWords;
 constexpr int kStepsAt = kNumbersAt + kNumbers;
 
+// Seldom used, and together they would take a compiler longer than all the others.
+constexpr Op kRare[] = {Op::tan,       Op::asin,  Op::acos,         Op::atan,  Op::sinh,
+                        Op::cosh,      Op::asinh, Op::acosh,        Op::atanh, Op::floor_divide,
+                        Op::remainder, Op::fmod,  Op::trunc_divide, Op::pow,   Op::atan2};
+
 // What an op takes and gives; `none`: it is not done here.
 enum class Kind : uint8_t { none, numbers, question, logic, choice };
 Kind kind_of(Op op) {
-  if (!is_pointwise(op) || op == Op::shift_left || op == Op::shift_right) return Kind::none;
+  const bool rare = std::find(std::begin(kRare), std::end(kRare), op) != std::end(kRare);
+  if (rare || !is_pointwise(op) || op == Op::shift_left || op == Op::shift_right) {
+    return Kind::none;
+  }
   switch (info(op).rule) {
     case Rule::same:
     case Rule::signed_same:

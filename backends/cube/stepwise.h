@@ -2,8 +2,8 @@
 // serves while the work's own kernel compiles.  The steps are the same instructions, so the results
 // are the same bits; it takes a few times as long.
 //
-// It does f32, with bools on the way, of few operands.  Objects do not change once prepared;
-// running them is safe from several threads at once.
+// It does f32, with bools on the way, of few operands and with the usual ops.  Objects do not
+// change once prepared; running them is safe from several threads at once.
 #pragma once
 #include <memory>
 #include <vector>

@@ -9,6 +9,7 @@
 #include <deque>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -47,6 +48,8 @@ class Workers {
   void unlock() { mutex_.unlock(); }
 
  private:
+  static void end_at_exit();
+
   void work() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -59,6 +62,7 @@ class Workers {
       lock.unlock();
       job->begin();
       lock.lock();
+      if (!std::exchange(end_registered_, true)) end_at_exit();
     }
   }
 
@@ -68,14 +72,19 @@ class Workers {
   std::deque<std::shared_ptr<Job>> jobs_;
   std::vector<std::thread> threads_;
   size_t idle_ = 0;
-  bool ended_ = false;
+  bool ended_ = false, end_registered_ = false;
 };
 
 // Never destroyed; a child of fork() leaves its parent's alone and makes its own.
 Workers* workers = nullptr;
 
-// exit() destroys the objects of its own thread first.  Handlers would come too late: a compiler
-// registers its own while it runs, and those are called before any that are older.
+// Compilers register handlers of exit() while they run at first, and no thread may be inside one
+// when these are called.  What is registered later is called earlier: after the first job.
+void Workers::end_at_exit() {
+  std::atexit([] { workers->end(); });
+}
+
+// For the first job itself: exit() destroys the objects of its own thread before all handlers.
 struct EndsWithMainThread {
   ~EndsWithMainThread() {
     if (gettid() == getpid()) workers->end();
@@ -85,7 +94,7 @@ struct EndsWithMainThread {
 Workers* make_workers() {
   workers = new Workers;
   pthread_atfork([] { workers->lock(); }, [] { workers->unlock(); }, [] { workers = new Workers; });
-  std::atexit([] { workers->end(); });  // where another thread calls exit()
+  std::atexit([] { workers->end(); });
   return workers;
 }
 

@@ -139,5 +139,31 @@ TEST(Job, ExitWaitsForWhatRunsAndDropsTheRest) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
+// As a compiler does that keeps things of its own until exit().
+TEST(Job, ExitWaitsBeforeHandlersThatTheFirstJobRegistered) {
+  if (kThreadSanitizer) GTEST_SKIP() << kNoFork;
+  int status = 0;
+  // Not on the main thread, whose objects are destroyed before all handlers.
+  std::thread([&] {
+    status = in_child([] {
+      static std::atomic<bool> gone = false;
+      std::thread([] {
+        later([] { std::atexit([] { gone = true; }); })->wait();
+        later([] {})->wait();
+        std::promise<void> begun;
+        const auto running = later([&] {
+          begun.set_value();
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          if (gone) _exit(1);
+        });
+        begun.get_future().wait();
+      }).join();
+      std::exit(9);
+      return 1;
+    });
+  }).join();
+  EXPECT_EQ(status, 9);
+}
+
 }  // namespace
 }  // namespace fornax::runtime
