@@ -76,6 +76,7 @@ class RowKernel {
     all_turns_ = count("all_turns", 1);
     if (!known_.split) return;
     splits_ = count("splits", 1);
+    if (!known_.by_rows) kept_all_ = count("kept_all", known_.divisor);
     for (int i = 0; i < int(known_.steps.size()); i++) {
       const RowStep& s = step(i);
       if (!is_reduction(s)) continue;
@@ -84,7 +85,8 @@ class RowKernel {
       std::vector<Value>& own = partials_[size_t(i)];
       for (const DType dtype : dtypes_of(s)) {
         const std::string name = fmt::format("partial{}_{}", i, own.size());
-        own.push_back(makes ? k_.output(name, dtype) : k_.buffer(name, dtype));
+        const kernel::Facts facts{.divisor = 16};
+        own.push_back(makes ? k_.output(name, dtype, facts) : k_.buffer(name, dtype, facts));
       }
     }
   }
@@ -297,7 +299,7 @@ class RowKernel {
       const Accumulators all = reduce_tile(own[r], {running[r].begin(), running[r].end()});
       if (known_.split) {
         for (size_t a = 0; a < all.size(); a++) {
-          const Value at = kept_number_ * splits_ + k_.cast(k_.block(1), known_.index);
+          const Value at = place_of_part(k_.cast(k_.block(1), known_.index));
           k_.store(partials_[size_t(own[r])][a], at, all[a], kept_mask_);
         }
       } else {
@@ -307,6 +309,11 @@ class RowKernel {
   }
 
   // The reductions of a level from what an earlier launch left of them.
+  // Parts lie as threads walk: those of a row side by side, or those of neighbouring columns.
+  Value place_of_part(Value part) const {
+    return known_.by_rows ? kept_number_ * splits_ + part : part * kept_all_ + kept_number_;
+  }
+
   void combine_partials(int level) {
     for (const int i : reductions(level)) {
       const Value part = iota(false);
@@ -314,8 +321,7 @@ class RowKernel {
       Accumulators all;
       for (size_t a = 0; a < none.size(); a++) {
         const Value mask = both(kept_mask_, part < splits_);
-        all.push_back(
-            k_.load(partials_[size_t(i)][a], kept_number_ * splits_ + part, mask, none[a]));
+        all.push_back(k_.load(partials_[size_t(i)][a], place_of_part(part), mask, none[a]));
       }
       values_[size_t(i)] = finish(k_, step(i).step, reduce_tile(i, std::move(all)));
     }
@@ -347,7 +353,7 @@ class RowKernel {
   std::vector<View> views_;
   std::vector<Value> numbers_;  // by step
   std::vector<Extent> extents_;
-  Value kept_count_, reduced_count_, turns_, all_turns_, splits_;
+  Value kept_count_, reduced_count_, turns_, all_turns_, splits_, kept_all_;
   Extent tiles_;
   std::map<size_t, std::vector<Value>> partials_;  // by step
   Value kept_, kept_number_, kept_mask_;

@@ -113,12 +113,14 @@ void Writer::take_over(const std::vector<ValueId>& results, const std::vector<Va
   }
 }
 
-// Turns of a pipeline are long and wait for each other: a compiler that unrolls them gains nothing
-// and takes twice the time.
-bool Writer::is_pipeline(const Region& body) const {
-  return std::any_of(
-      body.instructions.begin(), body.instructions.end(),
-      [this](kernel::InstructionId id) { return kernel_.at(id).code == Code::phase_wait; });
+// Turns that are long, or of a pipeline, which wait for each other: a compiler that unrolls them
+// gains nothing and takes twice the time.
+bool Writer::stays_rolled(const Region& body) const {
+  constexpr size_t kLong = 256;
+  return body.instructions.size() > kLong ||
+         std::any_of(
+             body.instructions.begin(), body.instructions.end(),
+             [this](kernel::InstructionId id) { return kernel_.at(id).code == Code::phase_wait; });
 }
 
 void Writer::loop(const Instruction& instruction) {
@@ -130,7 +132,7 @@ void Writer::loop(const Instruction& instruction) {
   const ValueId index = body.parameters[0];
   const std::string to = named(instruction.operands[1]).text;
   const std::string step = named(instruction.operands[2]).text;
-  if (is_pipeline(body)) line("#pragma unroll 1");
+  if (stays_rolled(body)) line("#pragma unroll 1");
   line("for ({} v{} = {}; v{} < {}; v{} += {}) {{", type_name(kernel_.type(index)), index,
        of(instruction.operands[0]).text, index, to, index, step);
   expressions_[size_t(index)] = {fmt::format("v{}", index), true, {}};

@@ -58,7 +58,7 @@ class Writer {
   void declare(ValueId value, const std::string& start);
   void assign(const std::vector<ValueId>& variables, const std::vector<ValueId>& next);
   void take_over(const std::vector<ValueId>& results, const std::vector<ValueId>& variables);
-  bool is_pipeline(const Region& body) const;
+  bool stays_rolled(const Region& body) const;
   void loop(const Instruction& instruction);
   void repeat_while(const Instruction& instruction);
   void condition(const Instruction& instruction);

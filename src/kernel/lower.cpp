@@ -315,7 +315,7 @@ void Lowering::mma(const Instruction& x) {
   };
   const int a_vector = x.attributes[1] == 1 ? d.row_vector : 1;
   const int b_vector = x.attributes[4] == 1 ? d.vector : 1;
-  for (int64_t k = 0; k < x.attributes[0]; k++) {
+  const auto add = [&](Value k) {
     std::vector<Value> left, right;
     for (int i = 0; i < own.rows; i += a_vector) {
       const Value index = scalar(x.operands[2]) + row(d, i) * x.attributes[1] + k * x.attributes[2];
@@ -332,6 +332,21 @@ void Lowering::mma(const Instruction& x) {
       const Value b_element = right[size_t(e % own.columns)];
       sum = floats ? fma(a_element, b_element, sum) : sum + a_element * b_element;
     }
+  };
+  // Longer sums would make long programs, which take long to compile.
+  constexpr int kUnrolled = 16;
+  const int64_t depth = x.attributes[0];
+  if (depth <= kUnrolled || depth % kUnrolled != 0) {
+    for (int64_t k = 0; k < depth; k++) add(to_.constant(DType::i32, k));
+  } else {
+    std::vector<Variable> running;
+    for (const Value& sum : sums) running.emplace_back(sum);
+    to_.loop(0, depth, kUnrolled, [&](Value first) {
+      for (size_t e = 0; e < sums.size(); e++) sums[e] = running[e];
+      for (int k = 0; k < kUnrolled; k++) add(first + k);
+      for (size_t e = 0; e < sums.size(); e++) running[e] = sums[e];
+    });
+    for (size_t e = 0; e < sums.size(); e++) sums[e] = running[e];
   }
   held_[size_t(x.results[0])] = std::move(sums);
 }
