@@ -1,6 +1,6 @@
 // What the CUDA backend does in a second, beside PyTorch, torch.compile, JAX and cuBLASLt.
 //
-//   cuda [--json] [--rows PREFIX] [--quick] [--seconds N] [--device NAME] [--tiny]
+//   cuda [--json] [--rows PREFIX,...] [--quick] [--seconds N] [--device NAME] [--tiny]
 //   cuda --serve    answers lines of standard input with a JSON object each
 //   cuda --first WORK   one piece of work in this fresh process, and the seconds since its start
 //
@@ -23,6 +23,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
 
 #include "bench/cuda/work.h"
 

@@ -37,7 +37,7 @@ def options():
     parser = argparse.ArgumentParser(prog="./do bench cuda")
     parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--rows", default="", metavar="PREFIX", help="those whose names begin so, and copy")
+    parser.add_argument("--rows", default="", metavar="PREFIX,...", help="those whose names begin so, and copy")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, no compiled peers")
     parser.add_argument("--seconds", type=float, default=470, help="after which no further row is begun")
     parser.add_argument("--device", default="cuda:0")
@@ -265,7 +265,7 @@ def serve_rows(ours, work, listing, args, deadline):
     note(f"{listing['device']}; torch {work.torch.__version__}")
     copy, left = None, []
     for row in listing["rows"]:
-        if row["op"] != "copy" and not row["name"].startswith(args.rows):
+        if row["op"] != "copy" and not wanted(row["name"], args):
             continue
         if time.monotonic() > deadline:
             left.append(row["name"])
@@ -278,6 +278,10 @@ def serve_rows(ours, work, listing, args, deadline):
         work.torch.cuda.empty_cache()
     if left:
         note(f"out of time; not measured: {' '.join(left)}")
+
+
+def wanted(name, args):
+    return any(name.startswith(prefix) for prefix in args.rows.split(","))
 
 
 # ── First use ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -327,7 +331,7 @@ def first_use(args, what, row):
 def first_rows(args, rows, deadline):
     models = {row["op"]: row for row in rows}
     for what in ("matmul", "chain8", "mlp", "gpt"):
-        if not f"first_{what}".startswith(args.rows) and not args.rows.startswith(f"first_{what}"):
+        if not wanted(f"first_{what}", args):
             continue
         if time.monotonic() > deadline:
             note(f"out of time; not measured: first_{what}")
@@ -356,7 +360,7 @@ def main():
         sys.exit(f"cuda: {failure}")
     ours.stop()  # no other process may hold the device while fresh ones are timed
     first_rows(args, listing["rows"], deadline)
-    if args.rows.startswith("first"):
+    if all(prefix.startswith("first") for prefix in args.rows.split(",")):
         return
     if not args.device.startswith("cuda"):
         os.environ["JAX_PLATFORMS"] = "cpu"

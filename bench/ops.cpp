@@ -12,7 +12,7 @@
 //
 // --json prints one object a line: name, value, unit; with a peer also peer (the fastest),
 // peer_value, ratio (ours to theirs), bar (the largest ratio we allow) and ok.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fornax/fornax.h>
 
 #include <algorithm>

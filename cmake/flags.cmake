@@ -31,15 +31,16 @@ target_compile_options(fornax_flags INTERFACE
 # For what may look inside: rooms, backends, tests, benches.  Third parties stay in here.
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
-find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
-# The CMake packages of these two would link libraries that we do not need (highway.cpp).
+# The CMake packages of these would link libraries that we do not need (fmt.cpp, highway.cpp).
+find_path(FORNAX_FMT_INCLUDE fmt/core.h REQUIRED)
 find_path(FORNAX_TOML_INCLUDE toml++/toml.h REQUIRED)
 find_path(FORNAX_HWY_INCLUDE hwy/highway.h REQUIRED)
 
 add_library(fornax_inside INTERFACE)
 target_link_libraries(fornax_inside INTERFACE
-  fornax_flags fmt::fmt-header-only nlohmann_json::nlohmann_json ZLIB::ZLIB Threads::Threads)
+  fornax_flags nlohmann_json::nlohmann_json ZLIB::ZLIB Threads::Threads)
 target_include_directories(fornax_inside INTERFACE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
-target_include_directories(fornax_inside SYSTEM INTERFACE ${FORNAX_TOML_INCLUDE} ${FORNAX_HWY_INCLUDE})
+target_include_directories(fornax_inside SYSTEM INTERFACE
+  ${FORNAX_FMT_INCLUDE} ${FORNAX_TOML_INCLUDE} ${FORNAX_HWY_INCLUDE})

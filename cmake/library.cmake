@@ -28,7 +28,7 @@ fornax_library(fornax fornax)
 target_compile_features(fornax PUBLIC cxx_std_20)
 target_include_directories(fornax PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-fornax_room(fornax highway cmake)
+fornax_room(fornax outside cmake)  # of third parties, what has no static library
 target_link_libraries(fornax PRIVATE ZLIB::ZLIB Threads::Threads)
 get_property(backends GLOBAL PROPERTY fornax_backends)
 list(JOIN backends " " backends)

@@ -37,17 +37,43 @@ kernel::Kernel Device::kernel_of(const KernelRecipe& recipe) const {
   return kernel::lower(kernel, capabilities().warp);
 }
 
-std::shared_ptr<const runtime::Program> Device::program(const KernelRecipe& recipe) {
+void ComingProgram::work() {
+  ready_ = device_.runtime().compile(device_.ordinal(), RuntimeRecipe(recipe_, device_));
+}
+
+std::shared_ptr<ComingProgram> Device::program(const KernelRecipe& recipe) {
   {
     std::lock_guard lock(programs_mutex_);
-    const auto found = programs_.find(recipe.key);
-    if (found != programs_.end()) return found->second;
+    const auto known = programs_.find(recipe.key);
+    if (known != programs_.end()) return known->second;
   }
-  // Not under the lock: others may go on while this one compiles, and the first one made is kept.
-  std::shared_ptr<const runtime::Program> made =
-      runtime_.compile(ordinal_, RuntimeRecipe(recipe, *this));
-  std::lock_guard lock(programs_mutex_);
-  return programs_.emplace(recipe.key, std::move(made)).first->second;
+  // Not under the lock: others may go on meanwhile, and the first one made is kept.
+  std::shared_ptr<const runtime::Program> found =
+      runtime_.find(ordinal_, RuntimeRecipe(recipe, *this));
+  const bool must_compile = !found;
+  const auto made = std::make_shared<ComingProgram>(*this, recipe, std::move(found));
+  {
+    std::lock_guard lock(programs_mutex_);
+    const auto [kept, first] = programs_.emplace(recipe.key, made);
+    if (!first) return kept->second;
+  }
+  if (must_compile) runtime::run_later(made);
+  return made;
+}
+
+// Threads that compile use the device.
+Device::~Device() {
+  for (const auto& [key, coming] : programs_) coming->cancel();
+}
+
+runtime::Address Device::tickets() {
+  std::call_once(tickets_made_, [&] {
+    const std::vector<int32_t> zeros(static_cast<size_t>(kTickets));
+    const size_t bytes = zeros.size() * sizeof(int32_t);
+    tickets_ = runtime_.allocate(ordinal_, bytes);
+    runtime_.write(ordinal_, tickets_, zeros.data(), bytes);
+  });
+  return tickets_;
 }
 
 void Device::drop_programs() {

@@ -28,6 +28,8 @@ struct Elementwise {
   std::vector<ElementwiseOperand> writes;  // may be the same memory as a read of the same elements
 };
 std::unique_ptr<PreparedGroup> prepare_elementwise(Device& device, Elementwise work);
+// The work of a group without anchor.
+Elementwise elementwise_of(const Group& group);
 
 // One side of a copy: position 0 of the domain is element `first`.
 struct CopySide {

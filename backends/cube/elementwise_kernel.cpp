@@ -4,7 +4,7 @@
 // closely along the outer one of them are read along it, and turned in shared memory.
 #include "backends/cube/elementwise_kernel.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
@@ -125,8 +125,7 @@ class ElementwiseKernel {
       const Step& step = known_.steps[i];
       std::vector<Value> operands;
       for (const int input : step.inputs) operands.push_back(values[size_t(input)]);
-      values.push_back(step.op == Op::cast ? k_.cast(operands[0], step.type.dtype)
-                                           : kernel::evaluate(k_, step.op, operands));
+      values.push_back(run_step(k_, step, operands));
     }
     std::vector<Value> results;
     for (const int step : known_.write_steps) results.push_back(values[size_t(step)]);

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "kernel/library/matmul.h"
-#include "kernel/lower.h"
 
 namespace fornax::cube {
 namespace {
@@ -21,23 +20,26 @@ bool whole_rows(const MatrixOperand& x) {
   return x.column_stride == 1 && x.row_stride % kAligned == 0 && x.row_stride >= x.columns;
 }
 MatrixOperand transposed(const MatrixOperand& x) {
-  return {x.place, x.columns, x.rows, x.column_stride, x.row_stride};
+  return {x.place, x.columns, x.rows, x.column_stride, x.row_stride, x.batch};
 }
 
 int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+int64_t tiles_of(const MatrixProduct& p, int rows, int columns) {
+  return product(p.batch) * ceiling(p.a.rows, rows) * ceiling(p.b.columns, columns);
+}
+
 // The largest tile of which there are enough for every processor: small ones read more, but a
 // processor without a tile does nothing.
-HopperMatmul settings_for(const MatrixProduct& product, int processors) {
+HopperMatmul settings_for(const MatrixProduct& p, int processors) {
   constexpr int kTiles[][2] = {{128, 256}, {128, 128}, {64, 128}, {64, 64}};
   HopperMatmul best;
-  best.dtype = product.dtype;
-  best.a_transposed = !whole_rows(product.a);
-  best.b_transposed = !whole_rows(product.b);
+  best.dtype = p.dtype;
+  best.a_transposed = !whole_rows(p.a);
+  best.b_transposed = !whole_rows(p.b);
   for (const auto& [rows, columns] : kTiles) {
     best.rows = rows, best.columns = columns;
-    const int64_t tiles = ceiling(product.c.rows, rows) * ceiling(product.c.columns, columns);
-    if (tiles >= processors * 3 / 4) break;
+    if (tiles_of(p, rows, columns) >= processors * 3 / 4) break;
   }
   const int stage = (best.rows + best.columns) * kHopperDepth * 2;
   const int staging = best.rows / 64 * 2 * kBoxBytes;
@@ -45,52 +47,143 @@ HopperMatmul settings_for(const MatrixProduct& product, int processors) {
   return best;
 }
 
-runtime::TensorMapRequest map_of(const MatrixOperand& x, int box_rows) {
+// The map of an operand that lies in rows.  Axes of the batch along which it is the same have
+// extent 1.
+runtime::TensorMapRequest map_of(const MatrixOperand& x, const std::vector<int64_t>& batch,
+                                 int box_rows) {
   runtime::TensorMapRequest request;
   request.element_bytes = 2;
   request.rank = 2;
-  request.extents = {uint64_t(x.columns), uint64_t(x.rows), 1};
-  request.pitches = {uint64_t(x.row_stride) * 2, 0};
-  request.box = {uint32_t(kHopperDepth), uint32_t(box_rows), 1};
+  request.extents = {uint64_t(x.columns), uint64_t(x.rows), 1, 1};
+  request.pitches = {uint64_t(x.row_stride) * 2, 0, 0};
+  request.box = {uint32_t(kHopperDepth), uint32_t(box_rows), 1, 1};
+  for (size_t axis = batch.size(); axis-- > 0; request.rank++) {
+    const bool varies = x.batch[axis] != 0;
+    request.extents[size_t(request.rank)] = varies ? uint64_t(batch[axis]) : 1;
+    request.pitches[size_t(request.rank) - 1] =
+        varies ? uint64_t(x.batch[axis]) * 2 : uint64_t(x.row_stride) * 2;
+  }
   return request;
+}
+
+std::vector<bool> varies(const Strides& batch) {
+  std::vector<bool> list;
+  for (const int64_t stride : batch) list.push_back(stride != 0);
+  return list;
+}
+
+// All that the kernel's text follows from.
+struct HopperClass {
+  HopperMatmul tiles;
+  std::vector<bool> a_varies, b_varies;
+  EpilogueClass after;
+  DType index = DType::i32;
+  int m_divisor = 1, n_divisor = kHopperVector;
+
+  std::string key() const {
+    std::string key =
+        fmt::format("hopper {} {}x{}x{} {}{} {} m{} n{}", name_of(tiles.dtype), tiles.rows,
+                    tiles.columns, tiles.stages, tiles.a_transposed ? "t" : "n",
+                    tiles.b_transposed ? "t" : "n", name_of(index), m_divisor, n_divisor);
+    for (size_t axis = 0; axis < a_varies.size(); axis++) {
+      key += fmt::format(" b{:d}{:d}", bool(a_varies[axis]), bool(b_varies[axis]));
+    }
+    return key + after.key();
+  }
+};
+
+std::vector<int64_t> result_extents(const MatrixProduct& p) {
+  std::vector<int64_t> extents = p.batch;
+  extents.insert(extents.end(), {p.a.rows, p.b.columns});
+  return extents;
+}
+
+HopperClass class_of(const MatrixProduct& p, int processors) {
+  const std::vector<int64_t> extents = result_extents(p);
+  HopperClass known;
+  known.tiles = settings_for(p, processors);
+  known.a_varies = varies(p.a.batch), known.b_varies = varies(p.b.batch);
+  known.after = p.after.described(extents, kHopperVector);
+  known.index = index_dtype(product(extents), p.after.spans(extents));
+  const std::vector<int>& writes = known.after.write_steps;
+  for (size_t i = 0; i < writes.size() && known.after.deposited < 0; i++) {
+    const DType dtype = known.after.steps[size_t(writes[i])].type.dtype;
+    if (dtype == DType::bf16 || dtype == DType::f16) known.after.deposited = int(i);
+  }
+  // The copy engine knows where the result ends; only other accesses ask for masks.
+  const bool masks = !known.after.reads_nothing() || writes.size() > 1 || known.after.deposited < 0;
+  if (masks && p.a.rows % known.tiles.rows == 0) known.m_divisor = known.tiles.rows;
+  if (masks && p.b.columns % known.tiles.columns == 0) known.n_divisor = known.tiles.columns;
+  return known;
+}
+
+kernel::Kernel build(const HopperClass& known) {
+  Builder k("matmul", kernel::hopper_settings(known.tiles));
+  kernel::HopperOperands given;
+  given.a = k.map("a", known.tiles.dtype), given.b = k.map("b", known.tiles.dtype);
+  if (known.after.deposited >= 0) {
+    const int step = known.after.write_steps[size_t(known.after.deposited)];
+    given.result = k.map("c", known.after.steps[size_t(step)].type.dtype);
+  }
+  given.m = k.number("m", DType::i32, {.divisor = known.m_divisor});
+  given.n = k.number("n", DType::i32, {.divisor = known.n_divisor});
+  given.k = k.number("k", DType::i32);
+  for (size_t axis = 0; axis < known.a_varies.size(); axis++) {
+    given.batch.push_back(k.number(fmt::format("batch{}", axis), DType::i32));
+  }
+  given.a_varies = known.a_varies, given.b_varies = known.b_varies;
+  const std::vector<View> views = declare_epilogue(k, known.after, known.index);
+  kernel::hopper_matmul(k, known.tiles, given, [&](Value sums, const Position& position) {
+    const size_t rank = position.size();
+    TilePlace place{{},
+                    kernel::within(k, known.tiles.rows, position[rank - 2], given.m),
+                    kernel::within(k, known.tiles.columns, position[rank - 1], given.n)};
+    for (const Value& axis : position) place.position.push_back(k.cast(axis, known.index));
+    return run_epilogue(k, known.after, views, sums, place);
+  });
+  return k.finish();
 }
 
 }  // namespace
 
-bool hopper_takes(const Device& device, const MatrixProduct& product) {
-  const bool small = product.dtype == DType::bf16 || product.dtype == DType::f16;
-  if (device.capabilities().compute != 90 || !small) return false;
-  if (product.c.rows == 0 || product.c.columns == 0 || product.a.columns == 0) return false;
+bool hopper_takes(const Device& device, const MatrixProduct& p) {
+  const bool small = p.dtype == DType::bf16 || p.dtype == DType::f16;
+  if (device.capabilities().compute != 90 || !small || p.batch.size() > 2) return false;
+  if (product(result_extents(p)) == 0 || p.a.columns == 0) return false;
   const auto lies_well = [](const MatrixOperand& x) {
-    return whole_rows(x) || whole_rows(transposed(x));
+    return (whole_rows(x) || whole_rows(transposed(x))) &&
+           std::all_of(x.batch.begin(), x.batch.end(),
+                       [](int64_t stride) { return stride % kAligned == 0; });
   };
-  return lies_well(product.a) && lies_well(product.b) && whole_rows(product.c);
+  return lies_well(p.a) && lies_well(p.b) && p.b.columns % kAligned == 0;
 }
 
-Launch hopper_launch(Device& device, const MatrixProduct& product) {
+Launch hopper_launch(Device& device, const MatrixProduct& p) {
   const int processors = device.capabilities().processors;
-  const HopperMatmul s = settings_for(product, processors);
+  const HopperClass known = class_of(p, processors);
+  const HopperMatmul& s = known.tiles;
   Arguments arguments;
-  arguments.map(
-      product.a.place, s.dtype,
-      s.a_transposed ? map_of(transposed(product.a), kHopperDepth) : map_of(product.a, s.rows));
-  arguments.map(
-      product.b.place, s.dtype,
-      s.b_transposed ? map_of(transposed(product.b), s.columns) : map_of(product.b, kHopperDepth));
-  arguments.map(product.c.place, s.dtype, map_of(product.c, 64));
-  arguments.number(DType::i32, product.c.rows);
-  arguments.number(DType::i32, product.c.columns);
-  arguments.number(DType::i32, product.a.columns);
-  const int64_t tiles = ceiling(product.c.rows, s.rows) * ceiling(product.c.columns, s.columns);
+  arguments.map(p.a.place, s.dtype,
+                s.a_transposed ? map_of(transposed(p.a), p.batch, kHopperDepth)
+                               : map_of(p.a, p.batch, s.rows));
+  arguments.map(p.b.place, s.dtype,
+                s.b_transposed ? map_of(transposed(p.b), p.batch, s.columns)
+                               : map_of(p.b, p.batch, kHopperDepth));
+  if (known.after.deposited >= 0) {
+    const Epilogue::Operand& c = p.after.operands[p.after.reads + size_t(known.after.deposited)];
+    const Strides batch(c.strides.begin(), c.strides.end() - 2);
+    arguments.map(c.place, p.after.dtype_of(c),
+                  map_of({c.place, p.a.rows, p.b.columns, p.b.columns, 1, batch}, p.batch, 64));
+  }
+  for (const int64_t extent : {p.a.rows, p.b.columns, p.a.columns}) {
+    arguments.number(DType::i32, extent);
+  }
+  for (const int64_t extent : p.batch) arguments.number(DType::i32, extent);
+  p.after.pass(arguments, known.after, result_extents(p), known.index);
+  const int64_t tiles = tiles_of(p, s.rows, s.columns);
   const runtime::Grid grid{uint32_t(std::min<int64_t>(tiles, processors)), 1, 1};
-  KernelRecipe recipe{
-      fmt::format("hopper {} {}x{}x{} {}{}", name_of(s.dtype), s.rows, s.columns, s.stages,
-                  s.a_transposed ? "t" : "n", s.b_transposed ? "t" : "n"),
-      [s] {
-        return kernel::lower(kernel::hopper_matmul(
-            s, [](kernel::Value tile, kernel::Value, kernel::Value) { return tile; }));
-      }};
-  return Launch(device, std::move(recipe), grid, std::move(arguments));
+  return Launch(device, {known.key(), [known] { return build(known); }}, grid,
+                std::move(arguments));
 }
 
 }  // namespace fornax::cube

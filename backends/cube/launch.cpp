@@ -28,11 +28,13 @@ runtime::Address address_of(const Argument& argument) {
 }
 
 struct Given {
+  Device* device;
   std::span<const Argument> inputs, outputs;
   std::span<const runtime::Address> scratch;
 
   // Where the argument begins, in bytes.
   runtime::Address operator()(Place place, DType dtype) const {
+    if (place.kind == Place::Kind::tickets) return device->tickets();
     if (place.kind == Place::Kind::scratch) return scratch[size_t(place.number)];
     const bool input = place.kind == Place::Kind::input;
     const Argument& argument = (input ? inputs : outputs)[size_t(place.number)];
@@ -70,11 +72,8 @@ Launch::Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Argument
                Complaint complaint)
     : program_(device.program(recipe)), grid_(grid), arguments_(std::move(arguments)) {
   if (!settings().check) arguments_.counts_.clear();
-  const size_t own = arguments_.rules_.size() + arguments_.counts_.size();
-  const size_t wanted = program_->source.parameters.size();
-  FORNAX_CHECK(wanted == own || wanted == own + 1);
-  FORNAX_CHECK(wanted <= kMostWords && arguments_.maps_.size() <= kMostMaps);
-  if (wanted == own) return;
+  const size_t most = arguments_.rules_.size() + arguments_.counts_.size() + 1;
+  FORNAX_CHECK(most <= kMostWords && arguments_.maps_.size() <= kMostMaps);
   explain_ = std::make_shared<const Explain>(
       [&device, recipe = std::move(recipe), complaint = std::move(complaint)](
           const kernel::Status& status) { explain(device, recipe, complaint, status); });
@@ -83,7 +82,8 @@ Launch::Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Argument
 void Launch::run(Device& device, std::span<const Argument> inputs,
                  std::span<const Argument> outputs,
                  std::span<const runtime::Address> scratch) const {
-  const Given given{inputs, outputs, scratch};
+  const std::shared_ptr<const runtime::Program>& program = program_->get();
+  const Given given{&device, inputs, outputs, scratch};
   std::array<uint64_t, kMostWords> words;
   std::array<runtime::TensorMap, kMostMaps> maps;
   size_t count = 0;
@@ -103,8 +103,12 @@ void Launch::run(Device& device, std::span<const Argument> inputs,
     }
   }
   for (const int64_t elements : arguments_.counts_) words[count++] = uint64_t(elements);
-  if (explain_) words[count++] = 0;
-  device.launch(program_, grid_, {words.data(), count}, explain_);
+  const size_t wanted = program->source.parameters.size();
+  FORNAX_CHECK(wanted == count || wanted == count + 1);
+  static const std::shared_ptr<const Explain> nothing;
+  const bool reports = wanted > count;
+  if (reports) words[count++] = 0;
+  device.launch(program, grid_, {words.data(), count}, reports ? explain_ : nothing);
 }
 
 Place LaunchList::scratch(size_t bytes) {
@@ -145,7 +149,7 @@ VectorGroup::~VectorGroup() = default;
 
 void VectorGroup::run(std::span<const Argument> inputs, std::span<const Argument> outputs) const {
   int lanes = variants_->best;
-  const Given given{inputs, outputs, {}};
+  const Given given{nullptr, inputs, outputs, {}};
   for (const Operand& operand : operands_) {
     const runtime::Address begin =
         given(operand.place, operand.dtype) + uint64_t(operand.first) * size_of(operand.dtype);

@@ -4,6 +4,7 @@
 //
 // Objects do not change once prepared; running them is safe from several threads at once.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
@@ -19,14 +20,15 @@ struct PreparedGroup : Prepared {
 };
 
 // Where a buffer of a launch comes from: an input or output of the group, or memory that the group
-// needs while it runs (LaunchList::scratch).
+// needs while it runs (LaunchList::scratch); or the device's tickets.
 struct Place {
-  enum class Kind : uint8_t { input, output, scratch };
+  enum class Kind : uint8_t { input, output, scratch, tickets };
   Kind kind;
   int number;
   static Place input(int i) { return {Kind::input, i}; }
   static Place output(int i) { return {Kind::output, i}; }
   static Place scratch(int i) { return {Kind::scratch, i}; }
+  static Place tickets() { return {Kind::tickets, 0}; }
 };
 
 // The arguments of a launch, in the order of the kernel's parameters.
@@ -61,14 +63,17 @@ using Complaint = std::function<void(int64_t number)>;
 
 class Launch {
  public:
-  // Error: as Runtime::compile.
+  // Has the program compiled meanwhile.
   Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Arguments arguments,
          Complaint complaint = {});
+  // Waits for the program at first.  Error: as Runtime::compile.
   void run(Device& device, std::span<const Argument> inputs, std::span<const Argument> outputs,
            std::span<const runtime::Address> scratch) const;
+  bool ready() const { return program_->done(); }
+  bool waits() const { return !program_->ended(); }  // would, if it ran now
 
  private:
-  std::shared_ptr<const runtime::Program> program_;
+  std::shared_ptr<ComingProgram> program_;
   runtime::Grid grid_;
   Arguments arguments_;
   std::shared_ptr<const Explain> explain_;  // where the kernel reports
@@ -79,6 +84,10 @@ class LaunchList : public PreparedGroup {
  public:
   explicit LaunchList(Device& device) : device_(device) {}
   void add(Launch launch) { launches_.push_back(std::move(launch)); }
+  bool waits() const {  // would, if it ran now
+    return std::any_of(launches_.begin(), launches_.end(),
+                       [](const Launch& l) { return l.waits(); });
+  }
   // Memory of `bytes` bytes that lives while the group runs, not initialised.
   Place scratch(size_t bytes);
   void run(std::span<const Argument> inputs, std::span<const Argument> outputs) const override;

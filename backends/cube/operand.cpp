@@ -177,6 +177,11 @@ runtime::Grid grid_of(const Vectors& vectors, int64_t count, int threads) {
   return blocks_for(count / vectors.lanes + count % vectors.lanes, threads);
 }
 
+Value run_step(Builder& k, const Step& step, std::span<const Value> operands) {
+  if (step.op == Op::cast) return k.cast(operands[0], step.type.dtype);
+  return kernel::evaluate(k, step.op, operands);
+}
+
 Value widen(Builder& k, Value value, int lanes) {
   if (value.type().lanes == lanes) return value;
   const std::vector<Value> copies(size_t(lanes), value);

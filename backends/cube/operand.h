@@ -85,6 +85,9 @@ void for_vectors(Builder& k, const Vectors& vectors,
 void pass_vectors(Arguments& arguments, const Vectors& vectors, int64_t count);
 runtime::Grid grid_of(const Vectors& vectors, int64_t count, int threads);
 
+// A pointwise step or a cast, on what it reads.
+Value run_step(Builder& k, const Step& step, std::span<const Value> operands);
+
 // `value` as a vector of so many lanes.
 Value widen(Builder& k, Value value, int lanes);
 

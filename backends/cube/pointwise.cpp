@@ -5,6 +5,7 @@
 #include "backends/cube/elementwise.h"
 #include "backends/cube/elementwise_kernel.h"
 #include "backends/cube/kernels.h"
+#include "backends/cube/stepwise.h"
 #include "base/error.h"
 
 namespace fornax::cube {
@@ -89,7 +90,10 @@ class Planned {
     auto list = std::make_unique<LaunchList>(device_);
     list->add(Launch(device_, {known.key(), [known] { return build_elementwise(known); }}, grid,
                      std::move(arguments)));
-    return list;
+    if (!list->waits() || device_.capabilities().language == runtime::Language::kernel) return list;
+    std::unique_ptr<Stepwise> stepwise = prepare_stepwise(device_, work_);
+    if (!stepwise) return list;
+    return std::make_unique<Meanwhile>(std::move(list), std::move(stepwise));
   }
 
  private:
@@ -182,7 +186,7 @@ std::unique_ptr<PreparedGroup> prepare_elementwise(Device& device, Elementwise w
                                        [planned](int n) { return planned->make(n); });
 }
 
-std::unique_ptr<PreparedGroup> prepare_pointwise(Device& device, const Group& group) {
+Elementwise elementwise_of(const Group& group) {
   Elementwise work;
   work.name = "pointwise";
   work.graph = group.graph;
@@ -209,7 +213,11 @@ std::unique_ptr<PreparedGroup> prepare_pointwise(Device& device, const Group& gr
     }
     work.reads.push_back(std::move(read));
   }
-  return prepare_elementwise(device, std::move(work));
+  return work;
+}
+
+std::unique_ptr<PreparedGroup> prepare_pointwise(Device& device, const Group& group) {
+  return prepare_elementwise(device, elementwise_of(group));
 }
 
 std::unique_ptr<PreparedGroup> prepare_cast(Device& device, const CopySide& from, DType from_dtype,

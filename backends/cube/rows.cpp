@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kThreads = 128;  // of a block that has no need of more
 constexpr int kMostThreads = 1024;
-constexpr int kMostVector = 8;       // elements that a thread holds side by side
-constexpr int kMostVectors = 8;      // of a row that one thread holds in registers
-constexpr int kWantedVectors = 4;    // enough loads under way to hide the memory's latency
+constexpr int kMostVector = 4;       // elements that a thread holds side by side
+constexpr int kMostVectors = 16;     // of a row that one thread holds in registers
+constexpr int kWantedVectors = 8;    // enough loads under way to hide the memory's latency
 constexpr int kColumnThreads = 256;  // by columns
 constexpr int kMostNested = 64;      // shorter innermost axes are not walked by tiles of their own
 constexpr int kMostSplits = 1024;
@@ -171,10 +171,10 @@ class RowPlan {
     return known;
   }
 
-  // Enough blocks for every processor to have two.
+  // Enough blocks for every processor to have four: some wait for memory while others compute.
   int64_t splits_for(int64_t blocks, int64_t turns, int reduced_tile) const {
-    const int64_t wanted = 2 * device_.capabilities().processors;
-    if (blocks >= wanted / 2 || turns < 2) return 1;
+    const int64_t wanted = 4 * device_.capabilities().processors;
+    if (blocks >= wanted / 4 || turns < 2) return 1;
     return std::min({turns, ceiling(wanted, blocks), int64_t(reduced_tile), int64_t(kMostSplits)});
   }
 

@@ -196,8 +196,7 @@ class RowKernel {
     FORNAX_CHECK(!is_reduction(s));
     std::vector<Value> operands;
     for (const int input : s.step.inputs) operands.push_back(value(input, pass));
-    const Value result = s.step.op == Op::cast ? k_.cast(operands[0], s.step.type.dtype)
-                                               : kernel::evaluate(k_, s.step.op, operands);
+    const Value result = run_step(k_, s.step, operands);
     return (s.kept ? values_[size_t(i)] : pass.values[size_t(i)]) = result;
   }
 

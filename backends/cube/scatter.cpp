@@ -1,7 +1,8 @@
 // scatter: the base is copied, then values are put in along one axis.  Results repeat bit for bit:
 //
-//   lines     one thread per line along the axis goes through its values in order.  What floats are
-//             added and multiplied with, where order matters, and what atomics do not have
+//   lines     one thread per line along the axis goes through its values in order, or several that
+//             have a range of the result each.  What floats are added and multiplied with, where
+//             order matters, and what atomics do not have
 //   marks     assign: each value marks its place with its number, where the greatest wins, and each
 //             place takes the value that is noted there
 //   atomics   whole numbers of 32 and 64 bits are added and compared in any order
@@ -20,6 +21,7 @@ namespace {
 
 // Lines are enough work for any device where there are that many, or where they are short.
 constexpr int64_t kManyLines = 1 << 16, kShortLine = 16;
+constexpr int kAhead = 8;  // indices that a thread looks up at once
 
 Value combined(ScatterMode mode, Value old, Value value) {
   switch (mode) {
@@ -120,7 +122,11 @@ class Scatter {
       steps.push_back(own[size_t(axis_)]);
       own.erase(own.begin() + axis_);
     }
-    const Nest nest = collapse(lines, std::move(strides));
+    Nest nest = collapse(lines, std::move(strides));
+    const int64_t ranges = std::clamp<int64_t>(kManyLines / std::max<int64_t>(nest.count(), 1) / 2,
+                                               1, std::max<int64_t>(size(), 1));
+    nest.extents.insert(nest.extents.begin(), ranges);
+    for (Strides& own : nest.strides) own.insert(own.begin(), 0);
     Frame frame;
     const auto extents = with(nest.extents, length);
     frame.read("index", index(), extents, with(nest.strides[0], steps[0]));
@@ -128,21 +134,34 @@ class Scatter {
     frame.write("y", results, dtype, with(nest.extents, size()), with(nest.strides[2], along));
     frame.number("size", DType::i64, size());
     frame.number("length", DType::i64, length);
+    frame.number("range", DType::i64, (size() + ranges - 1) / ranges);
     const auto body = [mode = mode_](Builder& k, const Framed& f, const At& at) {
       const DType index = at.element.dtype();
       const Value length = k.cast(f.numbers[1], index);
-      k.loop(k.constant(index, 0), length, k.constant(index, 1), [&](Value i) {
-        Position from = at.position, to = at.position;
-        from.push_back(i);
+      const Value first = k.cast(at.position[0], DType::i64) * f.numbers[2];
+      const auto put = [&](const Position& from, Value raw, Value there) {
         Value inside;
-        const Value place = checked_index(k, f.views[0].load(k, from), f.numbers[0], inside);
-        k.when(inside, [&] {
+        const Value place = checked_index(k, raw, f.numbers[0], inside);
+        const Value own = (place >= first) & (place < first + f.numbers[2]);
+        k.when(there & inside & own, [&] {
+          Position to = at.position;
           to.push_back(k.cast(place, index));
           const View& y = f.views[2];
           const Value value = k.cast(f.views[1].load(k, from), y.known.dtype);
           if (mode == ScatterMode::assign) return y.store(k, to, value);
           y.store(k, to, combined(mode, y.load(k, to), value));
         });
+      };
+      k.loop(k.constant(index, 0), length, k.constant(index, kAhead), [&](Value i) {
+        std::vector<Position> from(kAhead, at.position);
+        std::vector<Value> raw, there;
+        for (int ahead = 0; ahead < kAhead; ahead++) {
+          from[size_t(ahead)].push_back(i + ahead);
+          there.push_back(i + ahead < length);
+          const View& x = f.views[0];
+          raw.push_back(x.load(k, from[size_t(ahead)], there.back(), k.constant(x.known.dtype, 0)));
+        }
+        for (size_t ahead = 0; ahead < kAhead; ahead++) put(from[ahead], raw[ahead], there[ahead]);
       });
     };
     auto list = std::make_unique<LaunchList>(device_);

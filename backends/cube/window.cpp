@@ -1,5 +1,7 @@
 #include "backends/cube/window.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "kernel/number.h"
 

@@ -1,6 +1,6 @@
 #include "backends/flex/describe.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cctype>

@@ -2,6 +2,7 @@
 // Every other backend is tested against it.  Safe from any thread: it keeps byte counts alone.
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>

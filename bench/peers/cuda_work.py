@@ -217,7 +217,7 @@ class Training:
         with torch.cuda.graph(graph):
             loss = self.step()
 
-        def replay(turn):
+        def replay(turn, training=self):  # whose memory the graph reads
             graph.replay()
             return (loss,)
 

@@ -1,7 +1,7 @@
 #include "runtimes/cuda/driver.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <pthread.h>
 
 #include <atomic>

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/join.h"
 #include "base/log.h"
 
 namespace fornax::cuda {
@@ -40,8 +41,9 @@ namespace {
 // Nothing is contracted, as on the CPU; what may be is written as fma().
 constexpr std::array kOptions = {"--std=c++17", "-default-device", "-fmad=false",
                                  "--ptxas-options=-v"};
-// Our cache is the one; older versions have no other, and do not know the option.
-constexpr const char* kWithoutCache = "-no-cache";
+// Our cache is the one, and no program of ours needs textures or the run-time library, whose
+// declarations take time.  Older versions do not know these options; the code is the same.
+constexpr std::array kNewerOptions = {"-no-cache", "-minimal"};
 
 constexpr std::array kNames = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 
@@ -119,9 +121,10 @@ class Compilation {
   Compiled run() {
     const std::string architecture = "--gpu-architecture=" + target_;
     std::vector<const char*> options(kOptions.begin(), kOptions.end());
-    options.insert(options.end(), {architecture.c_str(), kWithoutCache});
+    options.push_back(architecture.c_str());
+    options.insert(options.end(), kNewerOptions.begin(), kNewerOptions.end());
     Status status = f_.nvrtcCompileProgram(handle_, int(options.size()), options.data());
-    if (status == Status::invalid_option) {
+    for (size_t i = 0; i < kNewerOptions.size() && status == Status::invalid_option; i++) {
       options.pop_back();
       status = f_.nvrtcCompileProgram(handle_, int(options.size()), options.data());
     }
@@ -189,7 +192,7 @@ std::shared_ptr<const Nvrtc> Nvrtc::open(const std::string& file, int driver_ver
   auto nvrtc = std::shared_ptr<Nvrtc>(new Nvrtc);
   nvrtc->functions_ = functions;
   nvrtc->file_ = fmt::format("{}, version {}.{},", file, major, minor);
-  nvrtc->version_ = fmt::format("nvrtc {}.{} {}", major, minor, fmt::join(kOptions, " "));
+  nvrtc->version_ = fmt::format("nvrtc {}.{} {}", major, minor, join(kOptions, " "));
   return nvrtc;
 }
 
@@ -204,8 +207,8 @@ std::shared_ptr<const Nvrtc> Nvrtc::load(const std::string& path, int driver_ver
     why = fmt::format(
         "NVRTC, which compiles our programs, is not here (looked for {}{}): install the libnvrtc "
         "of a CUDA toolkit, or name it in the setting nvrtc",
-        path.empty() ? fmt::format("{}", fmt::join(kNames, ", ")) : path,
-        path.empty() ? fmt::format(" also in {}", fmt::join(folders(), ", ")) : "");
+        path.empty() ? join(kNames, ", ") : path,
+        path.empty() ? fmt::format(" also in {}", join(folders(), ", ")) : "");
   }
   absence = why;
   return nullptr;

@@ -1,6 +1,6 @@
 #include "runtimes/cuda/program.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/error.h"
 

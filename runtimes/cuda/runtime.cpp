@@ -202,19 +202,20 @@ void CudaRuntime::copy(int to_device, Address to, int from_device, Address from,
   order(target, source);
 }
 
-std::shared_ptr<runtime::Program> CudaRuntime::compile(int device, const runtime::Recipe& recipe) {
+std::shared_ptr<runtime::Program> CudaRuntime::find(int device, const runtime::Recipe& recipe) {
   const Unit& u = unit(device);
   u.gpu->check_usable();
+  if (!keeps(recipe)) return nullptr;
   const std::string& target = devices_[size_t(device)].capabilities.target;
-  const bool keep = options_.cache && !recipe.key.empty();
-  Hash128 key;
-  if (keep) {
-    key = hash128(recipe.key, target, nvrtc_->version());
-    if (auto found = options_.cache->find(key)) {
-      return std::make_shared<Program>(u.gpu, std::move(found->source), found->report,
-                                       std::move(found->code));
-    }
-  }
+  auto found = options_.cache->find(cache_key(recipe, target));
+  if (!found) return nullptr;
+  return std::make_shared<Program>(u.gpu, std::move(found->source), found->report,
+                                   std::move(found->code));
+}
+
+std::shared_ptr<runtime::Program> CudaRuntime::compile(int device, const runtime::Recipe& recipe) {
+  if (auto found = find(device, recipe)) return found;
+  const std::string& target = devices_[size_t(device)].capabilities.target;
   runtime::Source source = recipe.make();
   log(4, "source of \"{}\" for {}:\n{}", source.label, target, source.text);
   const auto begin = std::chrono::steady_clock::now();
@@ -223,12 +224,12 @@ std::shared_ptr<runtime::Program> CudaRuntime::compile(int device, const runtime
       target,
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count(),
       compiled.report.registers, compiled.report.spilled_bytes);
-  if (keep) {
+  if (keeps(recipe)) {
     runtime::CompiledCode code{source, compiled.report, target, compiled.code};
     code.source.text.clear();
-    options_.cache->keep(key, code);
+    options_.cache->keep(cache_key(recipe, target), code);
   }
-  return std::make_shared<Program>(u.gpu, std::move(source), compiled.report,
+  return std::make_shared<Program>(unit(device).gpu, std::move(source), compiled.report,
                                    std::move(compiled.code));
 }
 
@@ -263,7 +264,7 @@ void CudaRuntime::launch(int device, const runtime::Program& compiled, runtime::
 
 runtime::TensorMap CudaRuntime::tensor_map(int device, const runtime::TensorMapRequest& r) {
   Gpu& gpu = *unit(device).gpu;
-  FORNAX_CHECK(r.rank == 2 || r.rank == 3);
+  FORNAX_CHECK(r.rank >= 2 && r.rank <= 4);
   FORNAX_CHECK(r.base % 16 == 0);
   FORNAX_CHECK(!r.swizzle || r.box[0] * unsigned(r.element_bytes) <= 128);
   for (int i = 0; i < r.rank; i++) FORNAX_CHECK(r.box[size_t(i)] > 0 && r.box[size_t(i)] <= 256);
@@ -273,7 +274,7 @@ runtime::TensorMap CudaRuntime::tensor_map(int device, const runtime::TensorMapR
                              : r.element_bytes == 8 ? TensorMapType::f64
                              : r.tf32               ? TensorMapType::tf32
                                                     : TensorMapType::f32;
-  const std::array<uint32_t, 3> steps = {1, 1, 1};
+  const std::array<uint32_t, 4> steps = {1, 1, 1, 1};
   gpu.enter();
   runtime::TensorMap map;
   gpu.check(gpu.driver().encode_tensor_map(

@@ -35,6 +35,7 @@ class CudaRuntime final : public runtime::Runtime {
   void read(int device, void* to, Address from, size_t bytes) override;
   void copy(int to_device, Address to, int from_device, Address from, size_t bytes) override;
 
+  std::shared_ptr<runtime::Program> find(int device, const runtime::Recipe& recipe) override;
   std::shared_ptr<runtime::Program> compile(int device, const runtime::Recipe& recipe) override;
   void launch(int device, const runtime::Program& program, runtime::Grid grid,
               std::span<const uint64_t> arguments) override;
@@ -61,6 +62,10 @@ class CudaRuntime final : public runtime::Runtime {
   void add_device(int ordinal);
   Unit& unit(int device);
   Unit& waiting(int device);
+  bool keeps(const runtime::Recipe& recipe) const { return options_.cache && !recipe.key.empty(); }
+  Hash128 cache_key(const runtime::Recipe& recipe, const std::string& target) const {
+    return hash128(recipe.key, target, nvrtc_->version());
+  }
 
   const RuntimeOptions options_;
   Once find_once_;  // what follows does not change afterwards

@@ -4,6 +4,7 @@
 //
 // Everything is done when the call returns, but for what is recorded.  Each allocation is known, so
 // that the interpreter can tell where a kernel leaves it.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -120,6 +121,7 @@ class Interpreter : public Runtime {
     std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   }
 
+  std::shared_ptr<Program> find(int, const Recipe&) override { return nullptr; }
   std::shared_ptr<Program> compile(int, const Recipe& recipe) override {
     return std::make_shared<InterpretedProgram>(recipe.make());
   }

@@ -24,8 +24,8 @@ namespace fornax {
 //
 // Pointwise steps before the anchor have the shape `domain` (what the anchor reads), those after it
 // the anchor's result shape; inputs broadcast to the steps that read them.  Without an anchor all
-// steps have the shape `domain`.  Only a reduce op anchors a group with other steps; any other
-// anchor stands alone.
+// steps have the shape `domain`.  Only a reduce op anchors a group with steps before it, and only
+// where fuses_after() says so are there steps after it.
 struct Group {
   Graph graph;
   int inputs = 0;   // how many of the first steps are inputs
@@ -90,7 +90,8 @@ class Backend {
   // on several threads at once.
   virtual std::unique_ptr<Prepared> prepare(int device, const Group& group) = 0;
   // One argument per input and per output, in order.  An output may be the buffer of an input that
-  // is contiguous, has the output's type and is read by pointwise steps of a group without anchor.
+  // is contiguous, has the output's type and is read by pointwise steps alone, of a group without
+  // anchor or with one that is no reduction.
   // Error(index, value): found in the data, an index out of range for one.  Returns 0 where all
   // errors are known by then, else a number that is used once: late_errors() tells of the rest.
   virtual uint64_t execute(const Prepared& prepared, std::span<const Argument> inputs,
@@ -113,6 +114,11 @@ class Backend {
   // of `domain`; other steps have the domain's shape or the reduced one, and steps of the first
   // read those of the second as they broadcast.  The anchor is one of the reductions.
   virtual bool fuses_rows() const { return false; }
+  // (optional) Whether pointwise work costs little beside reading and writing memory: then groups
+  // do work of others again rather than read its result.
+  virtual bool repeats_work() const { return false; }
+  // (optional) Whether pointwise steps may follow `anchor` in its group.
+  virtual bool fuses_after(Op anchor) const { return is_reduce(anchor); }
   virtual SmallKernel small_kernel() { return nullptr; }  // (optional)
   // (optional) What a person asking about the device should also know; may take milliseconds.
   virtual std::string remark(int /*device*/) { return {}; }

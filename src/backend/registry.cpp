@@ -2,6 +2,7 @@
 
 #include <fornax/device.h>
 
+#include <algorithm>
 #include <deque>
 
 #include "base/error.h"

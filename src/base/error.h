@@ -3,7 +3,7 @@
 // Call marks the outermost public function on this thread: composed ops call other ops, and an
 // error in any of them names the op and the line that the user wrote.  Thread-local, no locks.
 #pragma once
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fornax/error.h>
 
 #include <utility>

@@ -1,7 +1,7 @@
 // Logging to stderr by level: log(2, "...") prints where FORNAX_LOG is 2 or more.
 // settings.def says what each level is for.  Lines from several threads do not mix.
 #pragma once
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string_view>
 #include <utility>

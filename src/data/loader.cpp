@@ -6,6 +6,7 @@
 // out.
 #include <fornax/data.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <memory>

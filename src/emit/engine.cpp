@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/join.h"
 #include "emit/writer.h"
 
 namespace fornax::c_like {
@@ -44,7 +45,7 @@ void Writer::engine(const Instruction& instruction) {
       arguments.push_back(fmt::format("{}", attribute));
     }
   }
-  line("{}({});", name, fmt::join(arguments, ", "));
+  line("{}({});", name, join(arguments, ", "));
 }
 
 // Names of the variables in which the results lie: those of the accumulators where nobody else

@@ -1,7 +1,7 @@
 // Looking rows up, filling patterns, finding helpers.
 #include "emit/spelling.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <bit>
 #include <cctype>

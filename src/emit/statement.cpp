@@ -61,6 +61,7 @@ void Writer::instruction(kernel::InstructionId id) {
     case Code::wgmma_fence:
     case Code::wgmma_commit:
       return engine(instruction);
+    case Code::fence:
     case Code::barrier:
     case Code::warp_barrier:
       return line("{};", pattern_of(spelling_, instruction.code, DType::bool_));
@@ -112,6 +113,14 @@ void Writer::take_over(const std::vector<ValueId>& results, const std::vector<Va
   }
 }
 
+// Turns of a pipeline are long and wait for each other: a compiler that unrolls them gains nothing
+// and takes twice the time.
+bool Writer::is_pipeline(const Region& body) const {
+  return std::any_of(
+      body.instructions.begin(), body.instructions.end(),
+      [this](kernel::InstructionId id) { return kernel_.at(id).code == Code::phase_wait; });
+}
+
 void Writer::loop(const Instruction& instruction) {
   const Region& body = instruction.regions[0];
   const std::vector<ValueId> variables(body.parameters.begin() + 1, body.parameters.end());
@@ -121,6 +130,7 @@ void Writer::loop(const Instruction& instruction) {
   const ValueId index = body.parameters[0];
   const std::string to = named(instruction.operands[1]).text;
   const std::string step = named(instruction.operands[2]).text;
+  if (is_pipeline(body)) line("#pragma unroll 1");
   line("for ({} v{} = {}; v{} < {}; v{} += {}) {{", type_name(kernel_.type(index)), index,
        of(instruction.operands[0]).text, index, to, index, step);
   expressions_[size_t(index)] = {fmt::format("v{}", index), true, {}};

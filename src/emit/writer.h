@@ -1,6 +1,6 @@
 // The state of one walk over a kernel (emit/c_like.h says what it makes).  Serves one thread.
 #pragma once
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <set>
 #include <string>
@@ -58,6 +58,7 @@ class Writer {
   void declare(ValueId value, const std::string& start);
   void assign(const std::vector<ValueId>& variables, const std::vector<ValueId>& next);
   void take_over(const std::vector<ValueId>& results, const std::vector<ValueId>& variables);
+  bool is_pipeline(const Region& body) const;
   void loop(const Instruction& instruction);
   void repeat_while(const Instruction& instruction);
   void condition(const Instruction& instruction);

@@ -1,4 +1,6 @@
 // Gradient rules of reductions, scans, products and convolutions.
+#include <algorithm>
+
 #include "grad/rules.h"
 #include "tensor/record.h"
 

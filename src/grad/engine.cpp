@@ -2,6 +2,7 @@
 // counts of such edges are taken first.
 #include "grad/engine.h"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>

@@ -1,6 +1,6 @@
 // Gradient rules of ops that move data: leaves, views, and ops that index.
 #include "grad/rules.h"
-#include "tensor/record.h"
+#include "tensor/compose.h"
 
 namespace fornax {
 namespace {
@@ -110,8 +110,13 @@ void grad_cat(Backward& b) {
 }
 
 void grad_gather(Backward& b) {
+  const int along = axis_of(b.attributes());
+  if (b.dy.shape()[along] == 1) {
+    b.set(0, placed_along(b.dy, b.input(1), along, b.input_type(0).shape[along]));
+    return;
+  }
   const Tensor zeros = zeros_of({b.dy.dtype(), b.input_type(0).shape}, b.dy);
-  b.set(0, scatter_of(zeros, b.input(1), b.dy, axis_of(b.attributes()), ScatterMode::add));
+  b.set(0, scatter_of(zeros, b.input(1), b.dy, along, ScatterMode::add));
 }
 
 namespace {

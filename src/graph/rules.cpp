@@ -1,6 +1,8 @@
 // Type rules of leaves, views and ops that index.
 #include "graph/rules.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "graph/attributes.h"
 

@@ -1,4 +1,6 @@
 // Type rules of reductions, scans, products and convolutions.
+#include <algorithm>
+
 #include "base/error.h"
 #include "graph/attributes.h"
 #include "graph/rules.h"

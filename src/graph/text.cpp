@@ -4,8 +4,10 @@
 #include <bit>
 #include <charconv>
 #include <limits>
+#include <system_error>
 
 #include "base/error.h"
+#include "base/join.h"
 #include "graph/forms.h"
 
 namespace fornax {
@@ -218,7 +220,7 @@ std::string text_of(const Graph& graph) {
     for (int input : step.inputs) text += fmt::format(" %{}", input);
     Attributes known;
     if (!step.attributes.empty() && !attributes_from_type(step.op, step.type, known)) {
-      text += fmt::format(" {{{}}}", fmt::join(step.attributes, ","));
+      text += fmt::format(" {{{}}}", join(step.attributes, ","));
     }
     text += " : " + text_of(step.type) + '\n';
   }

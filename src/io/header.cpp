@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/join.h"
 
 namespace fornax::io {
 namespace {
@@ -343,7 +344,7 @@ std::string write_header(const std::vector<Entry>& entries, const Metadata& meta
   if (!metadata.empty()) {
     std::vector<std::string> pairs;
     for (const auto& [key, value] : metadata) pairs.push_back(quoted(key) + ":" + quoted(value));
-    out += fmt::format("\"__metadata__\":{{{}}}", fmt::join(pairs, ","));
+    out += fmt::format("\"__metadata__\":{{{}}}", join(pairs, ","));
   }
   for (const Entry& entry : entries) {
     comma();
@@ -351,9 +352,9 @@ std::string write_header(const std::vector<Entry>& entries, const Metadata& meta
         std::find_if(std::begin(kNames), std::end(kNames),
                      [&](const DTypeName& known) { return known.dtype == entry.dtype; });
     FORNAX_CHECK(name != std::end(kNames));
-    out += fmt::format(
-        "{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", quoted(entry.name),
-        name->name, fmt::join(entry.shape.begin(), entry.shape.end(), ","), entry.begin, entry.end);
+    out +=
+        fmt::format("{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+                    quoted(entry.name), name->name, join(entry.shape, ","), entry.begin, entry.end);
   }
   return out + "}";
 }

@@ -16,6 +16,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/join.h"
 #include "io/header.h"
 
 namespace fornax::io {
@@ -151,7 +152,7 @@ Tensor Safetensors::read(std::string_view name, Device device) const {
       some.push_back(entries()[i].name);
     }
     fail(ErrorKind::io, "safetensors: {} has no tensor \"{}\" among its {}, such as {}",
-         file_->path, name, entries().size(), fmt::join(some, ", "));
+         file_->path, name, entries().size(), join(some, ", "));
   }
   return file_->read(*found->second, device);
 }

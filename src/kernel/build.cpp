@@ -2,6 +2,7 @@
 #include "kernel/build.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "graph/evaluate.h"
@@ -319,6 +320,7 @@ static void effect(Builder& builder, Code code) {
   made.code = code;
   builder.emit(std::move(made), {});
 }
+void Builder::fence() { effect(*this, Code::fence); }
 void Builder::barrier() { effect(*this, Code::barrier); }
 void Builder::warp_barrier() { effect(*this, Code::warp_barrier); }
 
@@ -336,6 +338,17 @@ Value Builder::spread(Value value, int rows, int columns) {
   return emit(std::move(made), {type})[0];
 }
 
+Value Builder::part(Value tile, int from, int columns) {
+  ValueType type = tile.type();
+  if (type.columns <= 1) return tile;
+  type.columns = columns;
+  Instruction made;
+  made.code = Code::part;
+  made.operands = {tile.id};
+  made.attributes = {from};
+  return emit(std::move(made), {type})[0];
+}
+
 Value Builder::mma(Value accumulator, Value a, Value a_index, Value b, Value b_index, int k,
                    std::array<int64_t, 2> a_strides, std::array<int64_t, 2> b_strides) {
   Instruction made;
@@ -346,7 +359,7 @@ Value Builder::mma(Value accumulator, Value a, Value a_index, Value b, Value b_i
   return emit(std::move(made), {accumulator.type()})[0];
 }
 
-void Builder::fetch(Value map, Value memory, Value index, std::initializer_list<Value> coordinates,
+void Builder::fetch(Value map, Value memory, Value index, std::span<const Value> coordinates,
                     int64_t bytes) {
   Instruction made;
   made.code = Code::fetch;
@@ -364,8 +377,7 @@ Value Builder::mma_boxes(Value accumulator, Value a, Value a_index, Value b, Val
   made.attributes = {k, b_transposed, a_transposed};
   return emit(std::move(made), {accumulator.type()})[0];
 }
-void Builder::deposit(Value map, Value memory, Value tile,
-                      std::initializer_list<Value> coordinates) {
+void Builder::deposit(Value map, Value memory, Value tile, std::span<const Value> coordinates) {
   Instruction made;
   made.code = Code::deposit;
   made.operands = {map.id, memory.id, cast(tile, map.dtype()).id};

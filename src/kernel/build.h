@@ -16,6 +16,7 @@
 #include <fornax/function.h>
 #include <fornax/scalar.h>
 
+#include <array>
 #include <concepts>
 #include <initializer_list>
 #include <memory>
@@ -106,6 +107,7 @@ class Builder {
   Value atomic(Atomic how, Value memory, Value index, Value value, Value mask = {},
                Site site = Site::here());
   Value compare_exchange(Value memory, Value index, Value expected, Value desired);
+  void fence();
   void barrier();
   void warp_barrier();
 
@@ -113,6 +115,8 @@ class Builder {
   // Axis 0: rows x 1, axis 1: 1 x columns; held as distribution number `layout` says.
   Value iota(int axis, int extent, int layout = 0);
   Value spread(Value value, int rows, int columns);
+  // `columns` columns of a tile from number `from` on; whole units that the threads share out.
+  Value part(Value tile, int from, int columns);
   using Combine =
       FunctionRef<std::vector<Value>(std::span<const Value> left, std::span<const Value> right)>;
   std::vector<Value> reduce(int axis, std::vector<Value> tiles, Combine combine);
@@ -125,11 +129,11 @@ class Builder {
   void pipeline(Value count, int stages, FunctionRef<void(Value i, Value stage)> produce,
                 FunctionRef<void(Value i, Value stage)> consume);
   // `bytes`: of the map's box.
-  void fetch(Value map, Value memory, Value index, std::initializer_list<Value> coordinates,
+  void fetch(Value map, Value memory, Value index, std::span<const Value> coordinates,
              int64_t bytes);
   Value mma_boxes(Value accumulator, Value a, Value a_index, Value b, Value b_index, int k,
                   bool a_transposed, bool b_transposed);
-  void deposit(Value map, Value memory, Value tile, std::initializer_list<Value> coordinates);
+  void deposit(Value map, Value memory, Value tile, std::span<const Value> coordinates);
 
   // Threads.
   Value extract(Value vector, int lane);

@@ -1,6 +1,6 @@
 #include "kernel/check.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace fornax::kernel {
 namespace {

@@ -88,6 +88,8 @@ void need_all_lanes(const Context& c, const Step& s) {
   }
 }
 void run_warp_barrier(Context& c, const Step& s) { need_all_lanes(c, s); }
+// Blocks run one after another, and threads see at once what others write.
+void run_fence(Context&, const Step&) {}
 void run_barrier(Context& c, const Step& s) {
   need_all_lanes(c, s);
   c.state = Context::State::waiting;
@@ -253,6 +255,8 @@ Run control_step(Code code) {
       return run_thread;
     case Code::iota:
       return run_iota;
+    case Code::fence:
+      return run_fence;
     case Code::barrier:
       return run_barrier;
     case Code::warp_barrier:

@@ -1,5 +1,5 @@
 // The form of instructions, and the types that values may have.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 
@@ -22,6 +22,7 @@ Form form_of(Code code) {
     case Code::atomic:
     case Code::iota:
     case Code::extract:
+    case Code::part:
     case Code::shuffle_xor:
       return {1, 0, 1};
     case Code::loop:
@@ -41,6 +42,7 @@ Form form_of(Code code) {
     case Code::mma_boxes:
       return {1, 0, 3};
     case Code::store:
+    case Code::fence:
     case Code::barrier:
     case Code::warp_barrier:
     case Code::deposit:
@@ -104,12 +106,12 @@ std::pair<size_t, size_t> operand_range(Code code) {
   }
 }
 
-// How many elements of an axis the threads share out at once.
-std::pair<int, int> shares(const Distribution& d) {
-  return d.fragments ? std::pair(2 * d.rows, 8) : std::pair(d.rows, d.columns * d.vector);
-}
+// How many rows the threads share out at once.
+int row_unit(const Distribution& d) { return d.fragments ? 2 * d.rows : d.rows; }
 
 }  // namespace
+
+int column_unit(const Distribution& d) { return d.fragments ? 8 : d.columns * d.vector; }
 
 std::string type_problem(const Kernel& kernel, const ValueType& type) {
   if (type.memory != Memory::none) {
@@ -130,7 +132,8 @@ std::string type_problem(const Kernel& kernel, const ValueType& type) {
   if (type.layout >= kernel.distributions.size()) {
     return fmt::format("there is no distribution {}", type.layout);
   }
-  const auto [rows, columns] = shares(kernel.distributions[type.layout]);
+  const Distribution& d = kernel.distributions[type.layout];
+  const int rows = row_unit(d), columns = column_unit(d);
   if ((type.rows == 1 || type.rows % rows == 0) &&
       (type.columns == 1 || type.columns % columns == 0)) {
     return "";

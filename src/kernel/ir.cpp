@@ -1,7 +1,7 @@
 // The table of codes, and types in words.
 #include "kernel/ir.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -142,6 +142,16 @@ void Lowering::elementwise(const Instruction& x) {
   }
 }
 
+void Lowering::part(const Instruction& x) {
+  const ValueType& from = from_.type(x.operands[0]);
+  const Share whole = extent(from), own = extent(from_.type(x.results[0]));
+  const int first = int(x.attributes[0]) * whole.columns / from.columns;
+  for (int e = 0; e < own.count(); e++) {
+    const int place = e / own.columns * whole.columns + first + e % own.columns;
+    keep(x, 0, held_[size_t(x.operands[0])][size_t(place)]);
+  }
+}
+
 void Lowering::lower(const Instruction& x) {
   if (role_ != Role::all && x.code != Code::shared) {
     for (const ValueId result : x.results) held_[size_t(result)].clear();
@@ -163,12 +173,16 @@ void Lowering::lower(const Instruction& x) {
       if (role_ != Role::all) return;  // made before the roles part
       return keep(x, 0,
                   to_.shared(from_.type(x.results[0]).dtype, x.attributes[0], x.attributes[1]));
+    case Code::part:
+      return part(x);
     case Code::load:
       return load(x);
     case Code::store:
       return store(x);
     case Code::atomic:
       return atomic(x);
+    case Code::fence:
+      return to_.fence();
     case Code::barrier:
       return to_.barrier();
     case Code::reduce:

@@ -38,6 +38,7 @@ class Lowering {
   void lower(const Region& region);
   void lower(const Instruction& x);
   void elementwise(const Instruction& x);
+  void part(const Instruction& x);
   void control(const Instruction& x);
   void assertion(const Instruction& x);
   void mma(const Instruction& x);

@@ -1,11 +1,12 @@
 // Reading kernels from text (text.cpp shows the form).  Trusts nothing: what it returns has passed
 // verify.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cctype>
 #include <charconv>
 #include <mutex>
 #include <set>
+#include <system_error>
 #include <unordered_map>
 
 #include "base/error.h"

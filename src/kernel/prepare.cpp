@@ -174,6 +174,10 @@ class Preparer {
       operands[0].at += uint32_t(made.attributes[0]) * operands[0].row;
       operands[0].row = 0;
     }
+    if (code == Code::part) {
+      run = copy_all;
+      operands[0].at += uint32_t(made.attributes[0]) * operands[0].column;
+    }
     Shape result;
     if (made.results.empty() && !made.operands.empty()) {
       for (const ValueId operand : made.operands) {  // assert_: as its operands

@@ -1,5 +1,5 @@
 // What the instructions take and give, code by code; codes.def says the same in words.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
@@ -361,6 +361,16 @@ std::string Rules::tile() const {
     if (std::string problem = broadcast(0, whole); !problem.empty()) return problem;
     return result().tile() ? gives(whole) : "gives no tile";
   }
+  if (x_.code == Code::part) {
+    if (!type(0).tile()) return wants(0, "a tile");
+    ValueType wanted = type(0);
+    wanted.columns = result().columns;
+    const int64_t last = type(0).columns - wanted.columns;
+    const int unit = column_unit(kernel_.distributions[wanted.layout]);
+    if (std::string problem = attribute_in(0, 0, last); !problem.empty()) return problem;
+    if (attribute(0) % unit != 0) return fmt::format("begins at no multiple of {}", unit);
+    return gives(wanted);
+  }
   if (std::string problem = attribute_in(0, 0, 1); !problem.empty()) return problem;
   const bool straight = (attribute(0) == 0 ? result().columns : result().rows) == 1;
   if (result().dtype == DType::i32 && straight) return "";
@@ -432,6 +442,7 @@ std::string Rules::problem() const {
       return combine();
     case Code::iota:
     case Code::spread:
+    case Code::part:
       return tile();
     case Code::extract:
     case Code::pack:

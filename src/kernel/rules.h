@@ -18,6 +18,9 @@ std::string form_problem(const Kernel& kernel, const Instruction& instruction);
 // The types.  Requires: form_problem finds nothing, the regions' values are values.
 std::string rule_problem(const Kernel& kernel, const Instruction& instruction);
 
+// How many columns of a tile the threads share out at once.
+int column_unit(const Distribution& distribution);
+
 // The instruction in text form, without the insides of its regions.
 std::string line_of(const Kernel& kernel, InstructionId id);
 

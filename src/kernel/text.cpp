@@ -14,10 +14,11 @@
 //
 // An instruction is: results =, fast, code, a constant's number, operands, {attributes}, "text",
 // regions, : the results' types, @ site.  A region is: (parameters : types), instructions, yield.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
+#include "base/join.h"
 #include "graph/evaluate.h"
 #include "graph/forms.h"
 #include "kernel/rules.h"
@@ -129,7 +130,7 @@ class Printer {
       const DType dtype = kernel_.type(x.results[0]).dtype;
       text_ += ' ' + text_of_scalar(scalar_of(dtype, {uint64_t(x.attributes[0])}));
     } else if (!x.attributes.empty()) {
-      text_ += fmt::format(" {{{}}}", fmt::join(x.attributes, ","));
+      text_ += fmt::format(" {{{}}}", join(x.attributes, ","));
     }
     values(x.operands);
     if (!x.text.empty()) text_ += ' ' + quoted(x.text);

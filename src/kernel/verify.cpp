@@ -1,6 +1,6 @@
 // The structure of kernels: what is defined where, and the form of regions.  The type rules of the
 // instructions are in rules.cpp.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

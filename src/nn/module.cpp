@@ -8,16 +8,13 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/join.h"
 
 namespace fornax {
 namespace {
 
 std::string type_text(const Tensor& tensor) {
   return fmt::format("{}{}", name_of(tensor.dtype()), text_of(tensor.shape()));
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 // Every tensor that a state would write, by path.
@@ -73,10 +70,10 @@ const Tensor* find(const State& state, std::string_view path) {
 
 std::string LoadReport::text() const {
   std::vector<std::string> parts;
-  if (!missing.empty()) parts.push_back("missing: " + joined(missing));
-  if (!unexpected.empty()) parts.push_back("unexpected: " + joined(unexpected));
-  if (!mismatched.empty()) parts.push_back("of another type: " + joined(mismatched));
-  return fmt::format("{}", fmt::join(parts, "; "));
+  if (!missing.empty()) parts.push_back("missing: " + join(missing, ", "));
+  if (!unexpected.empty()) parts.push_back("unexpected: " + join(unexpected, ", "));
+  if (!mismatched.empty()) parts.push_back("of another type: " + join(mismatched, ", "));
+  return join(parts, "; ");
 }
 
 void replace(const Leaves& leaves, bool with_buffers,

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <span>
 
 #include "base/error.h"
+#include "base/join.h"
 
 namespace fornax::optim {
 namespace {
@@ -94,7 +96,7 @@ void Memory::load(const State& state) {
       fail(ErrorKind::value,
            "load_state: \"{}\" is not a state of this optimizer, whose tensors are called {}; was "
            "it saved by another kind of optimizer?",
-           entry.path, fmt::join(names_, names_ + width_, ", "));
+           entry.path, join(std::span(names_, width_), ", "));
     }
     slot.tensors[size_t(known - names_)] = entry.value.detach();
   }

@@ -89,10 +89,10 @@ struct TensorMapRequest {
   Address base = 0;  // 16-byte aligned
   int element_bytes = 2;
   bool tf32 = false;                     // f32 rounded to tf32 while it is copied
-  int rank = 2;                          // 2 or 3
-  std::array<uint64_t, 3> extents = {};  // in elements, innermost first
-  std::array<uint64_t, 2> pitches = {};  // in bytes, of the axes after the innermost
-  std::array<uint32_t, 3> box = {};      // in elements
+  int rank = 2;                          // from 2 to 4
+  std::array<uint64_t, 4> extents = {};  // in elements, innermost first
+  std::array<uint64_t, 3> pitches = {};  // in bytes, of the axes after the innermost
+  std::array<uint32_t, 4> box = {};      // in elements
   bool swizzle = true;                   // 128-byte swizzle of rows of 128 bytes
 };
 struct alignas(64) TensorMap {
@@ -128,8 +128,10 @@ class Runtime {
   // Between two devices of this runtime.
   virtual void copy(int to_device, Address to, int from_device, Address from, size_t bytes) = 0;
 
-  // Error(value, internal): the compiler's log.  May be called long before the first launch, on any
-  // thread, and does not wait for the device.
+  // nullptr where the program is in no cache and must be compiled.
+  virtual std::shared_ptr<Program> find(int device, const Recipe& recipe) = 0;
+  // Found or compiled.  Error(value, internal): the compiler's log.  May be called long before the
+  // first launch, on any thread, and does not wait for the device.
   virtual std::shared_ptr<Program> compile(int device, const Recipe& recipe) = 0;
   // One word per parameter: the value in the low bytes, or the address of a host TensorMap.  Where
   // the grid is empty nothing happens.

@@ -35,6 +35,54 @@ void match_axes(const Shape& shape, const Shape& other, Type& type, Layout& layo
   layout = strides;
 }
 
+void broadcast_to(const Shape& shape, Type& type, Layout& layout) {
+  Layout repeated;
+  repeated.offset = layout.offset;
+  const int shift = shape.rank() - type.shape.rank();
+  for (int axis = shift; axis < shape.rank(); axis++) {
+    if (type.shape[axis - shift] != 1) repeated.strides[axis] = layout.strides[axis - shift];
+  }
+  type.shape = shape;
+  layout = repeated;
+}
+
+bool splits_rows(const Shape& matrix, const Shape& shape) {
+  if (matrix.rank() != 2 || shape.rank() <= 2 || shape[shape.rank() - 1] != matrix[1]) return false;
+  int64_t rows = 1;
+  for (int axis = 0; axis + 1 < shape.rank(); axis++) rows *= shape[axis];
+  return rows == matrix[0];
+}
+
+Shape split_rows(const Shape& matrix, const Shape& shape) {
+  Shape result = shape;
+  result[shape.rank() - 1] = matrix[1];
+  return result;
+}
+
+void split_left(const Shape& shape, Type& type, Layout& layout) {
+  Layout split;
+  split.offset = layout.offset;
+  const int last = shape.rank() - 1;
+  split.strides[last] = layout.strides[1];
+  int64_t stride = layout.strides[0];
+  for (int axis = last; axis-- > 0; stride *= shape[axis]) split.strides[axis] = stride;
+  type.shape = split_rows(type.shape, shape);
+  layout = split;
+}
+
+void split_right(const Shape& shape, Type& type, Layout& layout) {
+  Layout repeated;
+  repeated.offset = layout.offset;
+  Shape sizes = shape;
+  const int rank = shape.rank();
+  for (int axis = 0; axis < 2; axis++) {
+    sizes[rank - 2 + axis] = type.shape[axis];
+    repeated.strides[rank - 2 + axis] = layout.strides[axis];
+  }
+  type.shape = sizes;
+  layout = repeated;
+}
+
 bool broadcasts_alike(const Shape& a, const Shape& b) {
   for (int i = 1; i <= std::max(a.rank(), b.rank()); i++) {
     const int64_t own = i <= a.rank() ? a[a.rank() - i] : 1;

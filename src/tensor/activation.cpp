@@ -1,5 +1,5 @@
 // Activations and the softmax family.  Written so that large arguments neither overflow on the way
-// nor make a gradient 0 * inf; NaN stays NaN.  Softmax computes halves in f32.
+// nor make a gradient 0 * inf; NaN stays NaN.  What takes several steps computes halves in f32.
 #include <fornax/ops.h>
 
 #include <limits>
@@ -13,6 +13,13 @@ namespace {
 Tensor tensor_from(const Operand& x) {
   if (!x.is_number()) return x.tensor();
   return constant(Device(), {DType::f32, {}}, scalar_as(DType::f32, x.number()));
+}
+
+// Computed in f32 at least, and rounded once.
+template <class F>
+Tensor widely(const Operand& x, F&& function) {
+  const Tensor t = tensor_from(x);
+  return converted(function(computable(t)), floating_dtype(t.dtype()));
 }
 
 // x within [low, high]; the gradient is 0 at both bounds.
@@ -54,51 +61,53 @@ Tensor leaky_relu(const Operand& x, double slope) {
 
 Tensor elu(const Operand& x, double alpha) {
   Call call("elu", x.site());
-  return exponential_unit(tensor_from(x), alpha);
+  return widely(x, [&](const Tensor& t) { return exponential_unit(t, alpha); });
 }
 
 // Constants for which activations keep mean 0 and variance 1.
 Tensor selu(const Operand& x) {
   Call call("selu", x.site());
-  return exponential_unit(tensor_from(x), 1.6732632423543772848) * 1.0507009873554804934;
+  return widely(x, [](const Tensor& t) {
+    return exponential_unit(t, 1.6732632423543772848) * 1.0507009873554804934;
+  });
 }
 
 Tensor gelu(const Operand& x) {
   Call call("gelu", x.site());
-  const Tensor t = tensor_from(x);
-  return t * 0.5 * (erf(t * 0.70710678118654752440) + 1);  // 1 / sqrt(2)
+  return widely(x, [](const Tensor& t) {
+    return t * 0.5 * (erf(t * 0.70710678118654752440) + 1);  // 1 / sqrt(2)
+  });
 }
 
 Tensor gelu_tanh(const Operand& x) {
   Call call("gelu_tanh", x.site());
-  const Tensor t = tensor_from(x);
-  const Tensor inner = t * (square(t) * 0.044715 + 1) * 0.79788456080286535588;  // sqrt(2 / pi)
-  return t * 0.5 * (tanh(inner) + 1);
+  return widely(x, [](const Tensor& t) {
+    const Tensor inner = t * (square(t) * 0.044715 + 1) * 0.79788456080286535588;  // sqrt(2 / pi)
+    return t * 0.5 * (tanh(inner) + 1);
+  });
 }
 
 Tensor silu(const Operand& x) {
   Call call("silu", x.site());
-  const Tensor t = tensor_from(x);
-  return t * sigmoid(t);
+  return widely(x, [](const Tensor& t) { return t * sigmoid(t); });
 }
 
 Tensor mish(const Operand& x) {
   Call call("mish", x.site());
-  const Tensor t = tensor_from(x);
-  return t * tanh(soft_maximum(t));
+  return widely(x, [](const Tensor& t) { return t * tanh(soft_maximum(t)); });
 }
 
 Tensor softplus(const Operand& x, double beta) {
   Call call("softplus", x.site());
   if (!(beta > 0)) fail(ErrorKind::value, "softplus: beta must be positive, got {}", beta);
-  const Tensor t = tensor_from(x);
-  return beta == 1 ? soft_maximum(t) : soft_maximum(t * beta) / beta;
+  return widely(x, [&](const Tensor& t) {
+    return beta == 1 ? soft_maximum(t) : soft_maximum(t * beta) / beta;
+  });
 }
 
 Tensor softsign(const Operand& x) {
   Call call("softsign", x.site());
-  const Tensor t = tensor_from(x);
-  return t / (abs(t) + 1);
+  return widely(x, [](const Tensor& t) { return t / (abs(t) + 1); });
 }
 
 Tensor hardtanh(const Operand& x, double low, double high) {
@@ -111,18 +120,17 @@ Tensor hardtanh(const Operand& x, double low, double high) {
 
 Tensor hard_sigmoid(const Operand& x) {
   Call call("hard_sigmoid", x.site());
-  return limited(tensor_from(x) + 3.0, 0, 6) / 6;
+  return widely(x, [](const Tensor& t) { return limited(t + 3.0, 0, 6) / 6; });
 }
 
 Tensor hard_swish(const Operand& x) {
   Call call("hard_swish", x.site());
-  const Tensor t = tensor_from(x);
-  return t * limited(t + 3.0, 0, 6) / 6;
+  return widely(x, [](const Tensor& t) { return t * limited(t + 3.0, 0, 6) / 6; });
 }
 
 Tensor log_sigmoid(const Operand& x) {
   Call call("log_sigmoid", x.site());
-  return -soft_maximum(-tensor_from(x));
+  return widely(x, [](const Tensor& t) { return -soft_maximum(-t); });
 }
 
 Tensor glu(const Tensor& x, int64_t axis, Site site) {
@@ -143,7 +151,8 @@ Tensor softmax(const Tensor& x, int64_t axis, Site site) {
   if (x.element_count() == 0) return converted(x, dtype);
   const Tensor wide = computable(x);
   const Tensor weight = exp(wide - shift_over(wide, over));
-  return converted(weight / sum_over(weight, over), dtype);
+  // One division per row.
+  return converted(weight * reciprocal(sum_over(weight, over)), dtype);
 }
 
 Tensor log_softmax(const Tensor& x, int64_t axis, Site site) {

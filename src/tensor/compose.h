@@ -96,5 +96,8 @@ inline Tensor mean_over(const Tensor& x, const Attributes& axes) {
 }
 // The largest element over `axes`, of size 1 and untracked: a shift that leaves gradients alone.
 Tensor shift_over(const Tensor& x, const Attributes& axes);
+// The gradient of gathered() by `index` with extent 1 along `axis`, which has `size` elements:
+// `values` at the index of their line, 0 elsewhere.
+Tensor placed_along(const Tensor& values, const Tensor& index, int axis, int64_t size);
 
 }  // namespace fornax

@@ -231,6 +231,13 @@ Tensor Tensor::gather(int64_t axis, const Tensor& index, Site site) const {
   return gathered(*this, normal_axis(axis, rank()), index);
 }
 
+Tensor placed_along(const Tensor& values, const Tensor& index, int axis, int64_t size) {
+  Shape along;
+  for (int i = 0; i < index.rank(); i++) along.push_back(i == axis ? size : 1);
+  const Tensor positions = arange(size, {.dtype = index.dtype(), .device = index.device()});
+  return where(equal(reshaped(positions, along), index), values, 0);
+}
+
 Tensor Tensor::take(const Tensor& index, int64_t axis, Site site) const {
   Call call("take", site);
   return take_along(*this, index, normal_axis(axis, rank()));

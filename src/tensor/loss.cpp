@@ -97,6 +97,25 @@ Tensor from_log_probabilities(const Tensor& picked, const Tensor& all, const Tar
   return loss.sum() / counted.sum();
 }
 
+// The logits of the targets, looked up where they lie: x is the logits in the dtype of the
+// computation, of which so no copy is kept.  The gradient is of x.
+Tensor looked_up(const Tensor& logits, const Tensor& x, int axis, const Tensor& classes) {
+  if (logits.dtype() == x.dtype()) return gathered(x, axis, classes);
+  const Tensor result = [&] {
+    Untracked untracked;
+    return converted(gathered(logits, axis, classes), x.dtype());
+  }();
+  note_read(x);
+  if (!tape_of(x) || !grad_enabled()) return result;
+  auto custom = std::make_shared<CustomGradient>();
+  custom->name = "gather";
+  custom->backward = [axis, classes, size = x.shape()[axis]](const std::vector<Tensor>& gradients) {
+    return std::vector<Tensor>{placed_along(gradients[0], classes, axis, size)};
+  };
+  set_tape(result, custom_tape(result, {x}, std::move(custom)));
+  return result;
+}
+
 // Targets as probabilities: -sum over classes of target * log-probability.
 Tensor from_probabilities(const Tensor& all, const Tensor& targets, int axis,
                           const CrossEntropyOptions& o) {
@@ -133,7 +152,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, CrossEntropyOp
   }
   const Tensor shift = shift_over(x, {axis});
   const Tensor total = log(sum_over(exp(x - shift), {axis}));
-  const Tensor picked = gathered(x, axis, t.classes) - shift - total;
+  const Tensor picked = looked_up(logits, x, axis, t.classes) - shift - total;
   return converted(from_log_probabilities(picked, {}, t, axis, o), dtype);
 }
 

@@ -1,6 +1,6 @@
 // Tensor::text(): what PyTorch prints.  Long tensors are cut to their edges before anything is
 // read.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

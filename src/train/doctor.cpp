@@ -7,9 +7,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <thread>
 
 #include "base/error.h"
+#include "base/join.h"
 #include "base/settings.h"
 
 namespace fornax::train {
@@ -53,7 +55,7 @@ std::string features() {
   FORNAX_FEATURE("avx512vnni")
 #undef FORNAX_FEATURE
 #endif
-  return fmt::format("{}", fmt::join(found, " "));
+  return join(found, " ");
 }
 
 std::string compiler() {

@@ -1,5 +1,6 @@
 // Ops that move data on cube: errors, order, and which kernels are made.  Their values are checked
 // by tests/ops.
+#include <algorithm>
 #include <numeric>
 
 #include "base/philox.h"

@@ -40,6 +40,24 @@ TEST_F(Matmul, EveryLayoutAndType) {
   }
 }
 
+TEST_F(Matmul, BlocksShareLongSums) {
+  std::string absence;
+  runtime::RuntimeDevice wide = interpreter().devices(absence).at(0);
+  wide.capabilities.processors = 64;
+  device_ = std::make_unique<Device>(interpreter(), 0, wide);
+  for (const auto& [m, k, n] : {std::tuple(5, 700, 3), std::tuple(64, 128, 64),
+                                std::tuple(65, 333, 70), std::tuple(1, 4096, 1)}) {
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i32}) {
+      check(dtype, {m, k}, {k, n});
+    }
+  }
+  check(DType::f32, {3, 20, 500}, {3, 500, 9});
+  check(DType::f32, {20, 500}, {500, 9}, Style::reversed_axes, Style::reversed_axes);
+  const size_t programs = device_->program_count();
+  check(DType::f32, {20, 1000}, {1000, 9}, Style::reversed_axes, Style::reversed_axes);
+  EXPECT_EQ(device_->program_count(), programs);
+}
+
 TEST_F(Matmul, NothingToDo) {
   for (const DType dtype : {DType::f32, DType::i8}) {
     check(dtype, {0, 3}, {3, 4});

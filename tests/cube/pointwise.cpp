@@ -57,7 +57,7 @@ TEST_F(CubeTest, FewerLanesWhereMemoryBeginsElsewhere) {
     int64_t offset;
     size_t programs;
     const char* vector;
-  } rows[] = {{0, 1, "f32x4"}, {4, 1, "f32x4"}, {2, 2, "f32x2"}, {3, 3, "f32"}, {6, 3, "f32"}};
+  } rows[] = {{0, 1, "f32x4"}, {4, 1, "f32x4"}, {2, 2, "f32x2"}, {6, 2, "f32x2"}, {3, 3, "f32"}};
   for (const auto& row : rows) {
     const Tensor x = counting({DType::f32, {64}}, row.offset);
     EXPECT_EQ(negated(x), negative(values(x)));

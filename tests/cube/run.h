@@ -2,12 +2,16 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "backends/cube/kernels.h"
+#include "base/error.h"
 #include "graph/evaluate.h"
 #include "runtime/registry.h"
 #include "tests/cube/late.h"
@@ -17,7 +21,7 @@ namespace fornax::cube {
 // Before any setting is read.  All accesses to memory are tested here.
 inline const int kSet = setenv("FORNAX_INTERPRETER", "1", 1) + setenv("FORNAX_CHECK", "1", 1);
 
-// A runtime that keeps what it is asked to compile and how it is launched.
+// A runtime that keeps what was launched and counts what was compiled, on whatever thread.
 class Watched : public runtime::Runtime {
  public:
   Watched() {
@@ -25,7 +29,10 @@ class Watched : public runtime::Runtime {
       if (runtime->name() == "interpreter") inner_ = runtime;
     }
   }
-  std::vector<runtime::Source> sources;
+  std::string last_source;
+  std::atomic<int> compiled = 0;
+  std::atomic<bool> refuses = false;  // to compile
+  std::function<void()> before_compiling = [] {};
   std::vector<runtime::Grid> grids;
   int recordings = 0, runs = 0, changes = 0;
 
@@ -51,13 +58,18 @@ class Watched : public runtime::Runtime {
             size_t bytes) override {
     inner_->copy(to_device, to, from_device, from, bytes);
   }
+  std::shared_ptr<runtime::Program> find(int device, const runtime::Recipe& recipe) override {
+    return inner_->find(device, recipe);
+  }
   std::shared_ptr<runtime::Program> compile(int device, const runtime::Recipe& recipe) override {
-    auto program = inner_->compile(device, recipe);
-    sources.push_back(program->source);
-    return program;
+    compiled++;
+    before_compiling();
+    if (refuses) fail(ErrorKind::internal, "refused");
+    return inner_->compile(device, recipe);
   }
   void launch(int device, const runtime::Program& program, runtime::Grid grid,
               std::span<const uint64_t> arguments) override {
+    last_source = program.source.text;
     grids.push_back(grid);
     inner_->launch(device, program, grid, arguments);
   }
@@ -188,8 +200,8 @@ class CubeTest : public ::testing::Test {
     c.group.graph.outputs = {c.add(Op::neg, {c.input(x)})};
     return values(run(c)[0]);
   }
-  std::string last_source() const { return runtime.sources.back().text; }
-  size_t programs() const { return runtime.sources.size(); }
+  std::string last_source() const { return runtime.last_source; }
+  size_t programs() { return device.program_count(); }
 
   static const runtime::RuntimeDevice& described() {
     std::string absence;

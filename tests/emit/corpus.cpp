@@ -213,6 +213,7 @@ Case exchange() {
   const Value early = k.shared(DType::f32, 64), late = k.shared(DType::f64, 64);
   const Value value = k.load(x, base + t);
   k.store(early, t, value);
+  k.fence();
   k.barrier();
   Variable sum(k.load(early, 63 - t));
   for (int lanes = 16; lanes > 0; lanes /= 2) sum = sum + k.shuffle_xor(sum, lanes);

@@ -15,6 +15,7 @@
 #define __global__
 #define __device__ static inline
 #define __forceinline__
+#define __noinline__
 #define __launch_bounds__(...)
 #define __shared__
 #define __align__(n) __attribute__((aligned(n)))
@@ -58,6 +59,7 @@ static void wait_for(int group, int threads) {
   }
 }
 static void __syncthreads() { wait_for(32, int(block->threads.size())); }
+static void __threadfence() {}
 static void __syncwarp() {
   const int warp = int(threadIdx.x / 32), left = int(block->threads.size()) - warp * 32;
   wait_for(warp, left < 32 ? left : 32);
@@ -206,6 +208,7 @@ static To saturated(From x) {
   return To(x);
 }
 static int __float2int_rz(float x) { return saturated<int>(x); }
+static int __float2int_rn(float x) { return saturated<int>(nearbyintf(x)); }
 static unsigned __float2uint_rz(float x) { return saturated<unsigned>(x); }
 static long long __float2ll_rz(float x) { return saturated<long long>(x); }
 static unsigned long long __float2ull_rz(float x) { return saturated<unsigned long long>(x); }
@@ -257,6 +260,8 @@ static unsigned short f32_to_f16(float x) {
   const int steps = int(nearbyintf(ldexpf(size, 10 - exponent)));
   return (unsigned short)(sign | (((exponent + 14) << 10) + steps));
 }
+static float exp2_near(float x) { return exp2f(x); }
+static float reciprocal_near(float x) { return 1 / x; }
 static float minimum_f32(float a, float b) {
   if (a != a || b != b) return a != a ? a : b;
   return a == b ? (__builtin_signbit(a) ? a : b) : a < b ? a : b;

@@ -1,12 +1,13 @@
 // Emitted text computes what the kernel means: every kernel of the corpus runs as text, compiled
 // for the CPU with a shim of CUDA, and in the interpreter; the results are compared.
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,5 @@
 // Reduce groups against straightforward loops, and fused against one by one.
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 

@@ -1,4 +1,6 @@
 // The three convolutions and pool_argmax against plain loops over windows.
+#include <cmath>
+
 #include "run.h"
 
 namespace fornax::flex {

@@ -1,4 +1,6 @@
 // pad, cat, fold, gather and scatter against plain loops.
+#include <algorithm>
+
 #include "run.h"
 
 namespace fornax::flex {

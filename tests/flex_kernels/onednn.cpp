@@ -5,6 +5,7 @@
 #include <dirent.h>
 
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 
 #include "backends/flex/pool.h"

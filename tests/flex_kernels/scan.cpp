@@ -1,5 +1,6 @@
 // Scans, argsort, arange and random_bits against plain loops.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/philox.h"

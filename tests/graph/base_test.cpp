@@ -2,6 +2,7 @@
 #include <fornax/shape.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <thread>

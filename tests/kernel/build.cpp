@@ -1,4 +1,5 @@
 // The Builder: what it emits, and random programs that mean what they say.
+#include <algorithm>
 #include <random>
 
 #include "tests/kernel/run.h"

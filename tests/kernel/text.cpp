@@ -190,6 +190,12 @@ TEST(kernel_verify, tile_rules) {
        "yield %7 } : i32[1,1]",
        "combines by block, which is no arithmetic of scalars"},
       {"%3 = spread %2 : i32", "gives no tile"},
+      {"%3 = part {0} %2 : i32[1,128]", "operand 1 is i32, it should be a tile"},
+      {"%3 = iota {1} : i32[1,256] %4 = part {64} %3 : i32[1,128]", "begins at no multiple of 128"},
+      {"%3 = iota {1} : i32[1,256] %4 = part {256} %3 : i32[1,128]",
+       "attribute 1 is 256, not from 0 to 128"},
+      {"%3 = iota {1} : i32[1,256] %4 = part {128} %3 : f32[1,128]",
+       "gives i32[1,128], the result is f32[1,128]"},
   };
   expect_wrong(kTile, cases);
 }

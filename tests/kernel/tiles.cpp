@@ -86,6 +86,19 @@ TEST(tiles, masks_loops_and_broadcasts) {
   }
 }
 
+TEST(tiles, parts_of_columns) {
+  Builder k("parts", settings());
+  const Value x = k.buffer("x", DType::f32), y = k.output("y", DType::f32);
+  const Value r = k.iota(0, 4), c = k.iota(1, 64);
+  const Value tile = k.load(x, r * 128 + k.iota(1, 128)) * 2;
+  k.store(y, r * 64 + c, k.part(tile, 64, 64) - k.part(tile, 0, 64));
+  const std::vector<float> in = ramp(512), out = both(k.finish(), in, 256);
+  for (size_t e = 0; e < 256; e++) {
+    const size_t at = e / 64 * 128 + e % 64;
+    EXPECT_EQ(out[e], 2 * (in[at + 64] - in[at]));
+  }
+}
+
 TEST(tiles, sums_of_rows_lowered) {
   Builder k("rows", settings());
   const Value x = k.buffer("x", DType::f32), y = k.output("y", DType::f32);

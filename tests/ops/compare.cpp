@@ -1,9 +1,10 @@
 // Reading results back and measuring how far apart they are.
 #include "tests/ops/compare.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fornax/ops.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "graph/attributes.h"

@@ -3,7 +3,7 @@
 // The scalar looked at is the sum of the results times fixed weights.  Where a step in either
 // direction changes the slope (a corner, a jump, the edge of the domain) the point is no test and
 // other numbers are drawn.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fornax/grad.h>
 #include <fornax/ops.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Whole graphs: fused, eager, replayed from the plan cache, and on the reference.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "stream/plan.h"

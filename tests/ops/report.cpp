@@ -1,7 +1,8 @@
 // Modes speed and support: tables of all devices.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fornax/ops.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 

@@ -1,4 +1,6 @@
 // Samples of elementwise ops, from their rows alone, and the table of all sample functions.
+#include <algorithm>
+
 #include "tests/ops/sample.h"
 
 namespace fornax::conformance {

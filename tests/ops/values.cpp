@@ -4,7 +4,7 @@
 //   chain    the op between elementwise ops whose results nobody keeps; fused and eager must agree
 //   bit
 //            by bit, and with plain
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fornax/ops.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 // Arenas: where results that do not outlive a plan lie.
+#include <algorithm>
 #include <random>
 
 #include "backend/registry.h"

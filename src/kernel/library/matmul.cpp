@@ -84,12 +84,14 @@ MatrixElements elements_of(Builder& k, const MatrixView& view, int rows, int col
   return {view.memory, {view.rows_consecutive, kVector}, index, mask};
 }
 
+Value within(Builder& k, int tile, Value positions, Value extent) {
+  return divides(k, tile, extent) ? Value() : positions < extent;
+}
 Value inside(Builder& k, int rows, int columns, Value row, Value column, Value height,
              Value width) {
-  const bool whole_rows = divides(k, rows, height), whole_columns = divides(k, columns, width);
-  const Value in_rows = whole_rows ? Value() : row < height;
-  if (whole_columns) return in_rows;
-  return in_rows ? in_rows & (column < width) : column < width;
+  const Value in_rows = within(k, rows, row, height);
+  const Value in_columns = within(k, columns, column, width);
+  return in_columns.none() ? in_rows : in_rows.none() ? in_columns : in_rows & in_columns;
 }
 
 Value portable_matmul(Builder& k, const PortableTiles& tiles, DType sums, const MatrixElements& a,
@@ -114,52 +116,108 @@ Value portable_matmul(Builder& k, const PortableTiles& tiles, DType sums, const 
   return tile;
 }
 
-Kernel hopper_matmul(const HopperMatmul& s, Epilogue epilogue) {
-  constexpr int kDepth = kHopperDepth;
-  Builder k("matmul", {.dialect = Dialect::tile, .distributions = {{s.rows / 2, 4, 2, true}}});
-  const Value a = k.map("a", s.dtype), b = k.map("b", s.dtype), c = k.map("c", s.dtype);
-  const Value m = k.number("m", DType::i32), n = k.number("n", DType::i32);
-  const Value depth = k.number("k", DType::i32);
-  const int a_box = s.rows * kDepth, b_box = s.columns * kDepth;
+KernelSettings hopper_settings(const HopperMatmul& tiles) {
+  return {.dialect = Dialect::tile, .distributions = {{tiles.rows / 2, 4, 2, true}}};
+}
+
+namespace {
+
+constexpr int kBoxSide = 64;
+
+int64_t box_bytes(const Value& map, int rows) {
+  return rows * kHopperDepth * int64_t(size_of(map.dtype()));
+}
+
+// Where a tile of the result is; coordinates count from the innermost axis.
+struct TileOrigin {
+  std::vector<Value> batch;
+  Value row, column;
+  std::vector<Value> at(Value x, Value y, const std::vector<bool>& varies) const {
+    std::vector<Value> coordinates{x, y};
+    for (size_t axis = batch.size(); axis-- > 0;) {
+      coordinates.push_back(varies.empty() || varies[axis] ? batch[axis] : Value(0));
+    }
+    return coordinates;
+  }
+};
+
+// Tiles are numbered matrix by matrix, in each by groups of `group` rows of tiles, column by column
+// inside one: those that run together share rows of a and columns of b.
+TileOrigin origin_of(const HopperMatmul& s, const HopperOperands& given, Value down, Value across,
+                     Value tile) {
+  TileOrigin origin;
+  origin.batch.resize(given.batch.size());
+  Value matrix = given.batch.empty() ? Value() : tile / (down * across);
+  if (matrix) tile = tile - matrix * (down * across);
+  for (size_t axis = given.batch.size(); axis-- > 0;) {
+    const Value outer = axis == 0 ? Value() : matrix / given.batch[axis];
+    origin.batch[axis] = outer ? matrix - outer * given.batch[axis] : matrix;
+    matrix = outer;
+  }
+  const Value in_group = across * s.group, group = tile / in_group;
+  const Value height = min(down - group * s.group, s.group), rest = tile - group * in_group;
+  origin.row = (group * s.group + rest % height) * s.rows;
+  origin.column = rest / height * s.columns;
+  return origin;
+}
+
+// The operands' boxes of one turn over k, on their way to the stages of shared memory.
+void fetch_boxes(Builder& k, const HopperMatmul& s, const HopperOperands& given, Value as, Value bs,
+                 Value stage, Value step, const TileOrigin& origin) {
+  const auto fetch = [&](Value map, Value memory, int side, bool whole, Value at,
+                         const std::vector<bool>& varies) {
+    const Value place = stage * (side * kHopperDepth);
+    if (whole) {
+      return k.fetch(map, memory, place, origin.at(step, at, varies), box_bytes(map, side));
+    }
+    for (int chunk = 0; chunk < side; chunk += kBoxSide) {
+      k.fetch(map, memory, place + chunk * kHopperDepth, origin.at(at + chunk, step, varies),
+              box_bytes(map, kBoxSide));
+    }
+  };
+  fetch(given.a, as, s.rows, !s.a_transposed, origin.row, given.a_varies);
+  fetch(given.b, bs, s.columns, s.b_transposed, origin.column, given.b_varies);
+}
+
+}  // namespace
+
+void hopper_matmul(Builder& k, const HopperMatmul& s, const HopperOperands& given,
+                   Epilogue epilogue) {
+  const int a_box = s.rows * kHopperDepth, b_box = s.columns * kHopperDepth;
   const Value as = k.shared(s.dtype, s.stages * a_box, kBoxAlignment);
   const Value bs = k.shared(s.dtype, s.stages * b_box, kBoxAlignment);
-  const Value staging = k.shared(s.dtype, s.rows / 64 * 2 * 64 * 64, kBoxAlignment);
+  Value staging;
+  if (given.result) {
+    staging = k.shared(given.result.dtype(), s.rows * 2 * kBoxSide, kBoxAlignment);
+  }
   const auto tiles_of = [](Value extent, int size) { return (extent + (size - 1)) / size; };
-  const Value down = tiles_of(m, s.rows), across = tiles_of(n, s.columns);
+  const Value down = tiles_of(given.m, s.rows), across = tiles_of(given.n, s.columns);
+  Value tiles = down * across;
+  for (const Value& extent : given.batch) tiles = tiles * extent;
 
-  k.loop(k.block(), down * across, k.blocks(), [&](Value tile) {
-    // Tiles are numbered by groups of `group` rows of tiles, column by column inside one: those
-    // that run together share rows of a and columns of b.
-    const Value in_group = across * s.group, group = tile / in_group;
-    const Value height = min(down - group * s.group, s.group), rest = tile - group * in_group;
-    const Value row = (group * s.group + rest % height) * s.rows,
-                column = rest / height * s.columns;
+  k.loop(k.block(), tiles, k.blocks(), [&](Value tile) {
+    const TileOrigin origin = origin_of(s, given, down, across, tile);
     Variable sums(k.spread(k.constant(DType::f32, 0), s.rows, s.columns));
     k.pipeline(
-        tiles_of(depth, kDepth), s.stages,
+        tiles_of(given.k, kHopperDepth), s.stages,
         [&](Value i, Value stage) {
-          const Value step = i * kDepth;
-          const int box = 64 * kDepth;
-          for (int chunk = 0; chunk < s.rows && s.a_transposed; chunk += 64) {
-            k.fetch(a, as, stage * a_box + chunk * kDepth, {row + chunk, step}, box * 2);
-          }
-          if (!s.a_transposed) k.fetch(a, as, stage * a_box, {step, row}, a_box * 2);
-          if (s.b_transposed) {
-            k.fetch(b, bs, stage * b_box, {step, column}, b_box * 2);
-            return;
-          }
-          for (int chunk = 0; chunk < s.columns; chunk += 64) {
-            k.fetch(b, bs, stage * b_box + chunk * kDepth, {column + chunk, step}, box * 2);
-          }
+          fetch_boxes(k, s, given, as, bs, stage, i * kHopperDepth, origin);
         },
         [&](Value, Value stage) {
-          sums = k.mma_boxes(sums, as, stage * a_box, bs, stage * b_box, kDepth, s.a_transposed,
-                             s.b_transposed);
+          sums = k.mma_boxes(sums, as, stage * a_box, bs, stage * b_box, kHopperDepth,
+                             s.a_transposed, s.b_transposed);
         });
-    const Value rows = k.iota(0, s.rows) + row, columns = k.iota(1, s.columns) + column;
-    k.deposit(c, staging, epilogue(sums, rows, columns), {column, row});
+    for (int chunk = 0; chunk < s.columns; chunk += kBoxSide) {
+      const Value column = origin.column + chunk;
+      std::vector<Value> position = origin.batch;
+      position.push_back(k.iota(0, s.rows) + origin.row);
+      position.push_back(k.iota(1, kBoxSide) + column);
+      const Value result = epilogue(k.part(sums, chunk, kBoxSide), position);
+      if (given.result) {
+        k.deposit(given.result, staging, result, origin.at(column, origin.row, {}));
+      }
+    }
   });
-  return k.finish();
 }
 
 }  // namespace fornax::kernel

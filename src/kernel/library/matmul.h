@@ -10,10 +10,6 @@
 
 namespace fornax::kernel {
 
-// What becomes of a finished tile before it is stored; `rows` and `columns` say where its elements
-// are in c.
-using Epilogue = FunctionRef<Value(Value tile, Value rows, Value columns)>;
-
 // How the threads share out an operand's tile while they copy it.
 struct CopyOrder {
   bool by_rows = true;  // neighbours along a row lie side by side in memory, else along a column
@@ -44,6 +40,8 @@ struct MatrixView {
 };
 MatrixElements elements_of(Builder& builder, const MatrixView& view, int rows, int columns,
                            Value height, Value width);
+// Which positions along an axis of `tile` elements lie below `extent`; none where all do.
+Value within(Builder& builder, int tile, Value positions, Value extent);
 // Which elements of a tile of the result exist; none where all do.
 Value inside(Builder& builder, int rows, int columns, Value row, Value column, Value height,
              Value width);
@@ -55,17 +53,31 @@ Value portable_matmul(Builder& builder, const PortableTiles& tiles, DType sums,
                       Value row, Value column);
 
 struct HopperMatmul {
-  DType dtype = DType::bf16;  // of a, b and c; sums are f32
+  DType dtype = DType::bf16;  // of a and b; sums are f32
   bool a_transposed = false;  // a lies as [k, m]
   bool b_transposed = false;  // b lies as [n, k]
   int rows = 128, columns = 256, stages = 4;
   int group = 8;  // how many tiles of rows are walked together, for the cache
 };
 inline constexpr int kHopperDepth = 64;
-// Arguments: maps of a in boxes of rows x 64, or 64 x 64 where it is transposed, of b in boxes of
-// columns x 64 where it is transposed and 64 x 64 where not, of c [m, n] in boxes of 64 x 64; i32
-// m, n, k.  A grid of any number of blocks; as many as there are processors, or tiles if those are
-// fewer.
-Kernel hopper_matmul(const HopperMatmul& settings, Epilogue epilogue);
+KernelSettings hopper_settings(const HopperMatmul& tiles);
+
+// Parameters of the kernel: maps of a in boxes of rows x 64, or 64 x 64 where it is transposed, of
+// b in boxes of columns x 64 where it is transposed and 64 x 64 where not; where there is one, of
+// the result [m, n], of 16-bit elements, in boxes of 64 x 64.
+//
+// Of a batch, the maps have its axes too, those over which an operand is the same with extent 1.
+struct HopperOperands {
+  Value a, b, result;
+  Value m, n, k;                         // i32
+  std::vector<Value> batch;              // extents, i32
+  std::vector<bool> a_varies, b_varies;  // along the batch's axes
+};
+// What becomes of 64 columns of a finished tile, which lie at `position`: the batch's axes, the
+// rows and the columns.  What it gives is the result there.
+using Epilogue = FunctionRef<Value(Value sums, const std::vector<Value>& position)>;
+// For a grid of any number of blocks; as many as there are processors, or tiles if those are fewer.
+void hopper_matmul(Builder& builder, const HopperMatmul& tiles, const HopperOperands& operands,
+                   Epilogue epilogue);
 
 }  // namespace fornax::kernel

@@ -1,4 +1,5 @@
 // A stand-in for libcuda.  fake.h says how it behaves.  One lock around everything.
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -68,8 +69,16 @@ std::recursive_mutex mutex;
 FakeDriver state;
 std::array<ContextObject, 8> contexts;
 std::set<void*> pinned;
-float now = 0;  // a program takes a millisecond
+std::map<void*, std::shared_ptr<void>> objects;  // a broken device's are never given back
+float now = 0;                                   // a program takes a millisecond
 thread_local ContextObject* current = nullptr;
+
+template <class T>
+T* make() {
+  const auto object = std::make_shared<T>();
+  objects[object.get()] = object;
+  return object.get();
+}
 
 #define LOCK const std::lock_guard lock(mutex)
 #define NEED_CONTEXT                \
@@ -166,6 +175,7 @@ void fake_driver_reset() {
     for (const auto& [address, bytes] : context.memory) std::free(reinterpret_cast<void*>(address));
     context = {};
   }
+  objects.clear();
   state = {};
 }
 
@@ -318,7 +328,7 @@ Result cuMemcpyPeerAsync(Address to, Context to_context, Address from, Context f
 
 Result cuStreamCreate(Stream* stream, unsigned) {
   NEED_CONTEXT;
-  *stream = new StreamObject;
+  *stream = make<StreamObject>();
   (*stream)->context = current;
   current->streams.insert(*stream);
   state.streams++;
@@ -327,7 +337,7 @@ Result cuStreamCreate(Stream* stream, unsigned) {
 Result cuStreamDestroy_v2(Stream stream) {
   NEED_CONTEXT;
   current->streams.erase(stream);
-  delete stream;
+  objects.erase(stream);
   state.streams--;
   return Result::success;
 }
@@ -344,7 +354,7 @@ Result cuStreamWaitEvent(Stream stream, Event event, unsigned) {
 
 Result cuEventCreate(Event* event, unsigned) {
   NEED_CONTEXT;
-  *event = new EventObject;
+  *event = make<EventObject>();
   (*event)->context = current;
   state.events++;
   return Result::success;
@@ -352,7 +362,7 @@ Result cuEventCreate(Event* event, unsigned) {
 Result cuEventDestroy_v2(Event event) {
   LOCK;
   state.events--;
-  delete event;
+  objects.erase(event);
   return Result::success;
 }
 Result cuEventRecord(Event event, Stream stream) {
@@ -378,13 +388,14 @@ Result cuModuleLoadData(Module* module, const void* image) {
   NEED_CONTEXT;
   const std::string text = static_cast<const char*>(image);
   if (!text.starts_with("FAKE sm_90a\n")) return Result::invalid_image;
-  *module = new ModuleObject{text, {}};
+  *module = make<ModuleObject>();
+  (*module)->text = text;
   state.modules++;
   return Result::success;
 }
 Result cuModuleUnload(Module module) {
   NEED_CONTEXT;
-  delete module;
+  objects.erase(module);
   state.modules--;
   return Result::success;
 }
@@ -433,7 +444,7 @@ Result cuTensorMapEncodeTiled(void* map, TensorMapType type, uint32_t rank, void
 
 Result cuGraphCreate(Graph* graph, unsigned) {
   NEED_CONTEXT;
-  *graph = new GraphObject;
+  *graph = make<GraphObject>();
   state.graphs++;
   return Result::success;
 }
@@ -453,7 +464,7 @@ Result cuGraphAddKernelNode_v2(GraphNode* node, Graph graph, const GraphNode* af
 }
 Result cuGraphInstantiateWithFlags(GraphExec* exec, Graph graph, unsigned long long) {
   NEED_CONTEXT;
-  *exec = new GraphExecObject;
+  *exec = make<GraphExecObject>();
   for (const auto& node : graph->nodes) (*exec)->work.emplace_back(node.get(), node->work);
   state.graphs++;
   return Result::success;
@@ -469,7 +480,7 @@ Result cuGraphExecKernelNodeSetParams_v2(GraphExec exec, GraphNode node, const L
 }
 Result cuGraphDestroy(Graph graph) {
   NEED_CONTEXT;
-  delete graph;
+  objects.erase(graph);
   state.graphs--;
   return Result::success;
 }
@@ -481,7 +492,7 @@ Result cuGraphLaunch(GraphExec exec, Stream stream) {
 }
 Result cuGraphExecDestroy(GraphExec exec) {
   NEED_CONTEXT;
-  delete exec;
+  objects.erase(exec);
   state.graphs--;
   return Result::success;
 }

@@ -1,0 +1,85 @@
+// Which nodes of a segment are computed together, and in what order the groups run.  Greedy: nodes
+// are taken in the order in which they were recorded, each joins a group or opens one.
+//
+// A node may join the group of one of its operands if the groups of the others can run before that
+// one, for which they are moved forward in the order; or one of the newest groups if those of all
+// operands run before it.  It does if that group is still open to it:
+//   - a pointwise node joins a group whose steps so far have its shape: one that makes an operand,
+//     else one of the newest that reads what it reads, else the newest of all;
+//   - a reduction joins the pointwise group that makes its operand, and becomes the group's anchor;
+//   - a pointwise node of the anchor's shape joins the reduction that it reads, or another anchor
+//     after which the backend fuses;
+//   - where the backend fuses rows, further reductions over the same axes join, and pointwise nodes
+//     of the domain's shape that read what was reduced.
+// Pointwise groups that only such a node reads, and that have its shape, become part of its group.
+//
+// Axes of extent 1 make no difference between shapes here: in the group's graph a node has the
+// shape of the domain or of the anchor's result, its inputs are given axes to match, and views that
+// only drop or insert such axes are seen through.  So are reshapes that split the rows of a matrix
+// product, which then is one of a batch in its group.  Other views join nothing: they are layouts
+// of the value that they look at.
+#pragma once
+#include <vector>
+
+#include "stream/plan.h"
+
+namespace fornax {
+
+struct Draft {
+  std::vector<int> nodes;
+  std::vector<int> sources;  // groups that it reads
+  int anchor = -1;           // node
+  Shape domain;
+  Shape result;  // of the anchor, in the group
+  bool open = false;
+  int inputs = 0;  // upper bound
+};
+
+// Inputs are numbered as in SegmentNode.
+class Grouping {
+ public:
+  Grouping(const Segment& segment, const Backend& backend);
+
+  // In the order in which they run.
+  const std::vector<int>& order() const { return order_; }
+  const Draft& draft(int group) const { return drafts_[size_t(group)]; }
+  // The group that computes what `input` looks at, -1 for leaves.
+  int group_of(int input) const { return input < leaves_ ? -1 : group_[size_t(input - leaves_)]; }
+  // What a node of `group` reads where its operand is `input`, which the group makes.
+  int source_in_group(int input, int group) const;
+  // The shape that node n has in its group's graph.
+  const Shape& shape_in_group(int n) const;
+
+ private:
+  const SegmentNode& node(int n) const { return segment_.nodes[size_t(n)]; }
+  const Type& type_of(int input) const {
+    return input < leaves_ ? segment_.leaves[size_t(input)].type : node(input - leaves_).type;
+  }
+
+  int group_for(int n) const;
+  bool joins(int n, int group) const;
+  bool joins_rows(int n, int group) const;
+  bool is_rows(const Draft& draft) const;
+  bool may_split(const Draft& draft, const Shape& shape) const;
+  bool shares_operand(int n, int group) const;
+  std::vector<int> operand_groups(int n) const;
+  void absorb_for(int n);
+  bool may_absorb(int group, int other) const;
+  void absorb(int group, int other);
+  bool can_wait(int group, const std::vector<int>& sources, std::vector<bool>& seen) const;
+  void hoist(int group, const std::vector<int>& sources);
+  int open_group(int n);
+  void add(int n, int group);
+  const Shape& viewed_shape(int input, const Draft& draft) const;
+  int seen_through(int input) const;
+
+  const Segment& segment_;
+  const int leaves_;
+  const Backend& backend_;
+  std::vector<Draft> drafts_;
+  std::vector<int> order_, position_;  // inverse to one another
+  std::vector<int> group_;             // per node; of a view the group of what it looks at
+  std::vector<bool> kept_;             // per node: one value per row of a group of rows
+};
+
+}  // namespace fornax

@@ -1,0 +1,21 @@
+// Which values of a segment are put in memory, and which are computed again where they are read.
+#pragma once
+#include <vector>
+
+#include "stream/grouping.h"
+
+namespace fornax {
+
+// Per node of the segment.
+struct Storage {
+  std::vector<bool> stored;
+  // A cast of what broadcasts, such as a weight, done by all who read it.
+  std::vector<bool> inlined;
+  // Pointwise work on values that other groups store or read anyway, done again by the groups that
+  // read its result: where that takes less memory traffic than a result that is written and read.
+  std::vector<bool> repeated;
+};
+// `repeats`: work costs little beside memory.
+Storage choose_storage(const Segment& segment, const Grouping& grouping, bool repeats);
+
+}  // namespace fornax
