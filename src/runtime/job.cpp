@@ -109,7 +109,10 @@ void run_later(std::shared_ptr<Job> job) {
 bool Job::claim(pid_t from) { return state_.compare_exchange_strong(from, getpid()); }
 
 void Job::begin() noexcept {
-  if (!claim(kOpen)) return;
+  if (claim(kOpen)) run();
+}
+
+void Job::run() noexcept {
   pid_t after = kDone;
   try {
     work();
@@ -117,7 +120,11 @@ void Job::begin() noexcept {
     error_ = std::current_exception();
     after = kFailed;
   }
-  state_ = after;
+  leave(after);
+}
+
+void Job::leave(pid_t state) {
+  state_ = state;
   state_.notify_all();
 }
 
@@ -136,9 +143,12 @@ void Job::finish() {
     if (state == kDone) return;
     if (state == kFailed && claim(kFailed)) {
       const std::exception_ptr error = std::exchange(error_, nullptr);
-      state_ = kOpen;
-      state_.notify_all();
-      std::rethrow_exception(error);
+      if (error) {
+        leave(kFailed);
+        std::rethrow_exception(error);
+      }
+      run();  // somebody was told before
+      continue;
     }
     if (state <= 0) continue;
     if (state != getpid()) {

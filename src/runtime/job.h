@@ -27,7 +27,7 @@ class Job {
       finish();
   }
   bool done() const { return state_.load(std::memory_order_acquire) == kDone; }
-  // Done, or failed: waiting now takes no time.
+  // Done, or failed: no thread begins it any more.
   bool ended() const { return state_.load(std::memory_order_acquire) < kOpen; }
   // Does the work, unless somebody has begun.  What it throws is kept for who waits.
   void begin() noexcept;
@@ -40,10 +40,12 @@ class Job {
  private:
   static constexpr pid_t kOpen = 0, kDone = -1, kFailed = -2;  // else the process that is at work
   bool claim(pid_t from);
+  void run() noexcept;
+  void leave(pid_t state);
   void finish();
 
   std::atomic<pid_t> state_;
-  std::exception_ptr error_;
+  std::exception_ptr error_;  // of a failed job, until somebody is told
 };
 
 // Has a thread begin the job soon.
