@@ -54,7 +54,7 @@ Found* find_devices() {
   auto* found = new Found;
   added().closed = true;
   for (RankedBackend& made : make_backends()) {
-    Backend* backend = made.backend.release();  // lives as long as the process: buffers point at it
+    Backend* backend = made.backend.get();
     std::string absence;
     int ordinal = 0;
     for (BackendDevice& device : backend->devices(absence)) {
@@ -65,7 +65,11 @@ Found* find_devices() {
       physical.description = std::move(device.description);
       physical.small_kernel = backend->small_kernel();
     }
-    if (ordinal == 0) found->absent.push_back({std::string(backend->name()), absence, false});
+    if (ordinal == 0) {
+      found->absent.push_back({std::string(backend->name()), absence, false});
+    } else {
+      made.backend.release();  // lives as long as the process: buffers point at it
+    }
   }
   return found;
 }

@@ -62,6 +62,7 @@ Type type_of_pointwise(const Signature& s) {
     if (s.input(i).dtype != type.dtype && i > first) {
       wrong_dtype(s, "operands must share a dtype; cast one");
     }
+    if (s.input(i).shape == type.shape) continue;
     type.shape = broadcast(type.shape, s.input(i).shape, info(s.op).name.data());
   }
   check_dtype(s, rule, type.dtype);
