@@ -71,7 +71,7 @@ TEST(kernel_text, comes_back) {
   EXPECT_EQ(kernel.parameters[2].name, "n 1");
   EXPECT_EQ(kernel.parameters[2].divisor, 4);
   EXPECT_EQ(kernel.at(6).site.line, 31);
-  EXPECT_EQ(parse_kernel(kTiles).distributions[1], (Distribution{128, 1, 1}));
+  EXPECT_EQ(parse_kernel(kTiles).distributions[1], (Distribution{64, 2, 1, false, 2}));
 }
 
 TEST(kernel_text, numbers_come_back_in_order) {
