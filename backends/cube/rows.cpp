@@ -100,12 +100,14 @@ class RowPlan {
     }
     for (int i = 0; i < int(steps.size()); i++) {
       const Step& step = steps[size_t(i)];
-      RowStep own{{step.op, {step.type.dtype, {}}, step.inputs, {}, {}}, 0, true};
+      // What has the domain's shape is stored all along it, even where it is the same there.
+      const bool may_keep = lies_kept(group.domain, step.type.shape);
+      RowStep own{{step.op, {step.type.dtype, {}}, step.inputs, {}, {}}, 0, may_keep};
       for (const int input : step.inputs) {
         own.level = std::max(own.level, steps_[size_t(input)].level);
         own.kept &= steps_[size_t(input)].kept;
       }
-      if (i < inputs_) own.kept = step.op == Op::full || lies_kept(group.domain, step.type.shape);
+      if (i < inputs_) own.kept = step.op == Op::full || may_keep;
       if (is_reduce(step.op)) own.level++, own.kept = true;
       levels_ = std::max(levels_, own.level);
       steps_.push_back(std::move(own));

@@ -1,4 +1,4 @@
-// What follows an anchor in its group: that it is part of it, and gives what it gives by itself.
+// What belongs to an anchor in its group: that it is part of it, and gives what it gives by itself.
 #include <fornax/fornax.h>
 #include <gtest/gtest.h>
 
@@ -173,6 +173,24 @@ TEST(Epilogue, CastsWeightsWhereTheyAreRead) {
     return x[0].cast(DType::f32) * weight;
   };
   check(twice, {random({40, 24}, DType::bf16), random({24}, DType::bf16)}, "[cast] [cast mul]");
+}
+
+TEST(Rows, StoreWhatIsTheSameAllAlongThem) {
+  for (const int64_t axis : {0, 1}) {
+    for (const Shape& shape : {Shape{7, 1}, Shape{1, 130}, Shape{}}) {
+      Tensor product;
+      const Function sum = [&](const Operands& x) {
+        product = full({7, 130}, 2.0, {.device = x[0].device()}) * x[0];
+        return product.sum(axis);
+      };
+      const Tensor x = random(shape);
+      check(sum, {x}, "[mul sum]");
+      const Tensor eager = product;
+      Tensor result;
+      groups_of(sum, {x}, result);
+      EXPECT_EQ(product.to_vector<float>(), eager.to_vector<float>());
+    }
+  }
 }
 
 TEST(Epilogue, WritesOverWhatItReads) {
