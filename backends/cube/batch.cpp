@@ -94,10 +94,7 @@ void LaunchBatch::add(const std::shared_ptr<const runtime::Program>& program, ru
     std::memcpy(&words_[at], reinterpret_cast<const void*>(arguments[i]),
                 sizeof(runtime::TensorMap));
   }
-  if (explain) {
-    words_.push_back(0);
-    requests_.push_back({Execution::current(), explain});
-  }
+  if (explain) requests_.push_back({Execution::current(), explain});
   entries_.push_back({program, grid, first, words_.size() - first, explain != nullptr});
 }
 
@@ -132,7 +129,7 @@ void LaunchBatch::launch_recorded() {
   Known* best = nullptr;
   size_t fewest = SIZE_MAX;
   for (Known& known : known_) {
-    const size_t count = differences(known);
+    const size_t count = differences(known, fewest);
     if (count < fewest) {
       fewest = count;
       best = &known;
@@ -146,7 +143,14 @@ void LaunchBatch::launch_recorded() {
       known_.erase(std::min_element(known_.begin(), known_.end(),
                                     [](auto& a, auto& b) { return a.used < b.used; }));
     }
-    std::unique_ptr<runtime::Recording> recording = record();
+    std::unique_ptr<runtime::Recording> recording;
+    try {
+      recording = record();
+    } catch (const Error&) {  // for want of memory, for one
+      can_record_ = false;
+      for (const Entry& entry : entries_) run(entry);
+      return;
+    }
     if (!recording) {  // they ran
       can_record_ = false;
       return;
@@ -195,10 +199,14 @@ std::unique_ptr<runtime::Recording> LaunchBatch::record() {
   return runtime.end_recording(device_.ordinal());
 }
 
-size_t LaunchBatch::differences(const Known& known) const {
+size_t LaunchBatch::differences(const Known& known, size_t most) const {
   if (known.entries != entries_) return SIZE_MAX;
-  return size_t(std::count_if(entries_.begin(), entries_.end(),
-                              [&](const Entry& entry) { return differs(known, entry); }));
+  size_t count = 0;
+  for (const Entry& entry : entries_) {
+    count += differs(known, entry);
+    if (count >= most) break;
+  }
+  return count;
 }
 
 bool LaunchBatch::differs(const Known& known, const Entry& entry) const {

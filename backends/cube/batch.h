@@ -67,8 +67,9 @@ class LaunchBatch : public Batch {
   void run(const Entry& entry);
   std::unique_ptr<runtime::Recording> record();
   void change(Known& known);
-  // How many launches have other arguments than the recording's; SIZE_MAX: others were recorded.
-  size_t differences(const Known& known) const;
+  // How many launches have other arguments than the recording's, counted up to `most`; SIZE_MAX:
+  // others were recorded.
+  size_t differences(const Known& known, size_t most) const;
   bool differs(const Known& known, const Entry& entry) const;
   template <class Work>
   void with_arguments(const Entry& entry, Work work) const;

@@ -87,15 +87,14 @@ size_t Device::program_count() {
 }
 
 void Device::launch(const std::shared_ptr<const runtime::Program>& program, runtime::Grid grid,
-                    std::vector<uint64_t>& arguments,
-                    const std::shared_ptr<const Explain>& explain) {
+                    std::span<uint64_t> arguments, const std::shared_ptr<const Explain>& explain) {
   if (LaunchBatch* batch = LaunchBatch::begun(*this)) {
     return batch->add(program, grid, arguments, explain);
   }
   if (!explain) return runtime_.launch(ordinal_, *program, grid, arguments);
   const Reports::Request request{Execution::current(), explain};
   reports_.run({&request, 1}, [&](std::span<const runtime::Address> slots) {
-    arguments.push_back(slots[0]);
+    arguments.back() = slots[0];
     runtime_.launch(ordinal_, *program, grid, arguments);
   });
 }

@@ -69,9 +69,9 @@ class Device {
   kernel::Kernel kernel_of(const KernelRecipe& recipe) const;
 
   // Launches the program, or adds it to the batch that this thread has begun.  `explain`: the
-  // kernel reports; the address of its status is put behind the arguments.
+  // kernel reports, and the last argument is overwritten with the address of its status.
   void launch(const std::shared_ptr<const runtime::Program>& program, runtime::Grid grid,
-              std::vector<uint64_t>& arguments, const std::shared_ptr<const Explain>& explain);
+              std::span<uint64_t> arguments, const std::shared_ptr<const Explain>& explain);
   Reports& reports() { return reports_; }
   // kTickets i32 that are 0 before and after each launch.
   static constexpr int64_t kTickets = 4096;

@@ -1,5 +1,6 @@
 #include "backends/cube/launch.h"
 
+#include <array>
 #include <bit>
 #include <mutex>
 
@@ -11,6 +12,9 @@
 
 namespace fornax::cube {
 namespace {
+
+constexpr size_t kMostWords = 512;  // what 4 KiB of parameters hold
+constexpr size_t kMostMaps = 4;
 
 // A number as a launch's word: the element in the low bytes.
 uint64_t word_for(DType dtype, const Scalar& scalar) {
@@ -68,6 +72,8 @@ Launch::Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Argument
                Complaint complaint)
     : program_(device.program(recipe)), grid_(grid), arguments_(std::move(arguments)) {
   if (!settings().check) arguments_.counts_.clear();
+  const size_t most = arguments_.rules_.size() + arguments_.counts_.size() + 1;
+  FORNAX_CHECK(most <= kMostWords && arguments_.maps_.size() <= kMostMaps);
   explain_ = std::make_shared<const Explain>(
       [&device, recipe = std::move(recipe), complaint = std::move(complaint)](
           const kernel::Status& status) { explain(device, recipe, complaint, status); });
@@ -78,27 +84,31 @@ void Launch::run(Device& device, std::span<const Argument> inputs,
                  std::span<const runtime::Address> scratch) const {
   const std::shared_ptr<const runtime::Program>& program = program_->get();
   const Given given{&device, inputs, outputs, scratch};
-  std::vector<uint64_t> words;
-  std::vector<runtime::TensorMap> maps(arguments_.maps_.size());
-  words.reserve(arguments_.rules_.size() + arguments_.counts_.size() + 1);
+  std::array<uint64_t, kMostWords> words;
+  std::array<runtime::TensorMap, kMostMaps> maps;
+  size_t count = 0;
   for (const Arguments::Rule& rule : arguments_.rules_) {
     if (rule.kind == Arguments::Rule::Kind::number) {
-      words.push_back(uint64_t(rule.value));
+      words[count++] = uint64_t(rule.value);
     } else if (rule.kind == Arguments::Rule::Kind::map) {
       runtime::TensorMapRequest request = arguments_.maps_[size_t(rule.value)];
       request.base = given(rule.place, rule.dtype);
-      maps[size_t(rule.value)] = device.runtime().tensor_map(device.ordinal(), request);
-      words.push_back(reinterpret_cast<uint64_t>(&maps[size_t(rule.value)]));
+      runtime::TensorMap& map = maps[size_t(rule.value)];
+      map = device.runtime().tensor_map(device.ordinal(), request);
+      words[count++] = reinterpret_cast<uint64_t>(&map);
     } else if (rule.kind == Arguments::Rule::Kind::buffer) {
-      words.push_back(given(rule.place, rule.dtype) + uint64_t(rule.value));
+      words[count++] = given(rule.place, rule.dtype) + uint64_t(rule.value);
     } else {
-      words.push_back(word_for(rule.dtype, inputs[size_t(rule.place.number)].scalar));
+      words[count++] = word_for(rule.dtype, inputs[size_t(rule.place.number)].scalar);
     }
   }
-  for (const int64_t count : arguments_.counts_) words.push_back(uint64_t(count));
+  for (const int64_t elements : arguments_.counts_) words[count++] = uint64_t(elements);
   const size_t wanted = program->source.parameters.size();
-  FORNAX_CHECK(wanted == words.size() || wanted == words.size() + 1);
-  device.launch(program, grid_, words, wanted == words.size() ? nullptr : explain_);
+  FORNAX_CHECK(wanted == count || wanted == count + 1);
+  static const std::shared_ptr<const Explain> nothing;
+  const bool reports = wanted > count;
+  if (reports) words[count++] = 0;
+  device.launch(program, grid_, {words.data(), count}, reports ? explain_ : nothing);
 }
 
 Place LaunchList::scratch(size_t bytes) {
@@ -143,7 +153,8 @@ void VectorGroup::run(std::span<const Argument> inputs, std::span<const Argument
   for (const Operand& operand : operands_) {
     const runtime::Address begin =
         given(operand.place, operand.dtype) + uint64_t(operand.first) * size_of(operand.dtype);
-    while (lanes > 1 && begin % (uint64_t(lanes) * size_of(operand.dtype)) != 0) lanes /= 2;
+    // Both are powers of two.
+    while (lanes > 1 && (begin & (uint64_t(lanes) * size_of(operand.dtype) - 1)) != 0) lanes /= 2;
   }
   variants_->at(lanes).run(inputs, outputs);
 }

@@ -219,11 +219,11 @@ Product product_of(Matrix a, Matrix b, Epilogue after) {
   return product;
 }
 
-// Large tiles where they still keep every processor busy.
+// Large tiles where they still keep every processor busy, else deep ones, which have fewer turns.
 kernel::PortableTiles tiles_for(const Product& p, DType dtype, int processors) {
   const int64_t large = p.batches() * ((p.m + 127) / 128) * ((p.n + 127) / 128);
   if (size_of(dtype) <= 4 && large >= processors) return {.rows = 128, .columns = 128};
-  return {};
+  return {.depth = 32};
 }
 
 int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -233,7 +233,7 @@ int64_t tiles_of(const Product& p, const kernel::PortableTiles& tiles) {
 
 // How much of k a block sums up: less than all where there are few tiles and many processors.
 int64_t share_for(const Product& p, const kernel::PortableTiles& tiles, int processors) {
-  constexpr int kLeastTurns = 4, kMostSplits = 32;
+  constexpr int kLeastTurns = 2, kMostSplits = 32;
   const int64_t splits = std::min({processors / std::max<int64_t>(tiles_of(p, tiles), 1),
                                    p.k / (tiles.depth * kLeastTurns), int64_t(kMostSplits)});
   if (splits < 2) return p.k;

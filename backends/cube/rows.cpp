@@ -171,10 +171,10 @@ class RowPlan {
     return known;
   }
 
-  // Enough blocks for every processor to have two.
+  // Enough blocks for every processor to have four: some wait for memory while others compute.
   int64_t splits_for(int64_t blocks, int64_t turns, int reduced_tile) const {
-    const int64_t wanted = 2 * device_.capabilities().processors;
-    if (blocks >= wanted / 2 || turns < 2) return 1;
+    const int64_t wanted = 4 * device_.capabilities().processors;
+    if (blocks >= wanted / 4 || turns < 2) return 1;
     return std::min({turns, ceiling(wanted, blocks), int64_t(reduced_tile), int64_t(kMostSplits)});
   }
 

@@ -107,7 +107,7 @@ std::pair<size_t, size_t> operand_range(Code code) {
 }
 
 // How many rows the threads share out at once.
-int row_unit(const Distribution& d) { return d.fragments ? 2 * d.rows : d.rows; }
+int row_unit(const Distribution& d) { return d.fragments ? 2 * d.rows : d.rows * d.row_vector; }
 
 }  // namespace
 

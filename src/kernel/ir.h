@@ -91,9 +91,9 @@ struct Parameter {
 };
 
 // How the threads of a block share out the elements of a tile [r, c]: thread = row thread * columns
-// + column thread.  A row thread has the rows i * rows + row thread; a column thread has, for each
-// j, the `vector` columns from (j * columns + column thread) * vector on.  Along an axis of extent
-// 1 all threads have the one element.
+// + column thread.  A column thread has, for each j, the `vector` columns from
+// (j * columns + column thread) * vector on; a row thread in the same way `row_vector` rows at a
+// time.  Along an axis of extent 1 all threads have the one element.
 //
 // As fragments, it is what the matrix units of compute 90 do: four warps hold 64 rows, lane l of
 // warp w the rows 16 w + l / 4 and 8 more, and of each 8 columns numbers 2 (l % 4) and the next.
@@ -101,6 +101,7 @@ struct Distribution {
   int rows = 1, columns = 128;  // threads; as fragments 32 to each 64 rows of the tile, and 4
   int vector = 4;
   bool fragments = false;
+  int row_vector = 1;
   int threads() const { return rows * columns; }
   bool operator==(const Distribution&) const = default;
 };

@@ -88,7 +88,11 @@ Value Lowering::element(ValueId value, const Share& whole, int e) const {
 }
 
 Value Lowering::row(const Distribution& d, int i) {
-  if (!d.fragments) return row_thread(d) + i * d.rows;
+  if (!d.fragments && d.row_vector == 1) return row_thread(d) + i * d.rows;
+  if (!d.fragments) {
+    const int chunk = i / d.row_vector, line = i % d.row_vector;
+    return row_thread(d) * d.row_vector + (chunk * d.rows * d.row_vector + line);
+  }
   const Value thread = to_.thread();
   // 128 threads hold 64 rows; of 16 rows a warp's lanes have lane / 4 and 8 more
   return ((thread >> 5) << 4) + ((thread & 31) >> 2) + i * 8;
@@ -298,24 +302,29 @@ void Lowering::mma(const Instruction& x) {
   const DType dtype = from_.type(x.results[0]).dtype;
   const bool floats = fornax::info(dtype).kind == Kind::floating;
   std::vector<Value> sums = held_[size_t(x.operands[0])];
-  // Elements of b that lie side by side are loaded together.
-  const int vector = x.attributes[4] == 1 ? d.vector : 1;
+  // Elements that lie side by side are loaded together.
+  const auto load = [&](Value memory, Value index, int vector, std::vector<Value>& into) {
+    const int bytes = vector * int(fornax::info(memory.dtype()).size);
+    const bool whole = bytes <= 16 && divisor_of(to_.state(), index.id) % vector == 0;
+    const Value loaded = whole ? to_.load_vector(memory, index, vector, x.site) : Value();
+    for (int lane = 0; lane < vector; lane++) {
+      const Value element =
+          whole ? to_.extract(loaded, lane) : to_.load(memory, index + lane, x.site);
+      into.push_back(to_.cast(element, dtype));
+    }
+  };
+  const int a_vector = x.attributes[1] == 1 ? d.row_vector : 1;
+  const int b_vector = x.attributes[4] == 1 ? d.vector : 1;
   for (int64_t k = 0; k < x.attributes[0]; k++) {
     std::vector<Value> left, right;
-    for (int i = 0; i < own.rows; i++) {
+    for (int i = 0; i < own.rows; i += a_vector) {
       const Value index = scalar(x.operands[2]) + row(d, i) * x.attributes[1] + k * x.attributes[2];
-      left.push_back(to_.cast(to_.load(a, index, x.site), dtype));
+      load(a, index, a_vector, left);
     }
-    for (int j = 0; j < own.columns; j += vector) {
+    for (int j = 0; j < own.columns; j += b_vector) {
       const Value index =
           scalar(x.operands[4]) + column(d, j) * x.attributes[4] + k * x.attributes[3];
-      const int bytes = vector * int(fornax::info(b.dtype()).size);
-      const bool whole = bytes <= 16 && divisor_of(to_.state(), index.id) % vector == 0;
-      const Value loaded = whole ? to_.load_vector(b, index, vector, x.site) : Value();
-      for (int lane = 0; lane < vector; lane++) {
-        const Value element = whole ? to_.extract(loaded, lane) : to_.load(b, index + lane, x.site);
-        right.push_back(to_.cast(element, dtype));
-      }
+      load(b, index, b_vector, right);
     }
     for (int e = 0; e < own.count(); e++) {
       Value& sum = sums[size_t(e)];

@@ -152,12 +152,13 @@ class Parser {
       const std::string_view kind = word("share, fragments or {");
       if (kind != "share" && kind != "fragments") wrong("neither share nor fragments");
       d.fragments = kind == "fragments";
-      expect('{', "{ and three numbers");
+      expect('{', "{ and three or four numbers");
       d.rows = integer<int>("a number of rows");
       expect(',', ",");
       d.columns = integer<int>("a number of columns");
       expect(',', ",");
       d.vector = integer<int>("a number of elements");
+      if (take(',')) d.row_vector = integer<int>("a number of rows");
       expect('}', "}");
       kernel_.distributions.push_back(d);
     }

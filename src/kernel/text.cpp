@@ -56,8 +56,9 @@ class Printer {
     text_ = fmt::format("kernel {} {} threads {}", quoted(kernel_.name),
                         kernel_.dialect == Dialect::tile ? "tile" : "simt", kernel_.threads);
     for (const Distribution& d : kernel_.distributions) {
-      text_ += fmt::format(" {} {{{},{},{}}}", d.fragments ? "fragments" : "share", d.rows,
-                           d.columns, d.vector);
+      text_ += fmt::format(" {} {{{},{},{}", d.fragments ? "fragments" : "share", d.rows, d.columns,
+                           d.vector);
+      text_ += d.row_vector == 1 ? "}" : fmt::format(",{}}}", d.row_vector);
     }
     text_ += " {\n";
     for (size_t i = 0; i < kernel_.parameters.size(); i++) parameter(i);

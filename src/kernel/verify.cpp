@@ -57,9 +57,9 @@ class Verifier {
 
   std::string distribution_problem(const Distribution& d) const {
     const auto small = [](int n) { return n >= 1 && n <= kMostThreads; };
-    if (!small(d.rows) || !small(d.columns) || !small(d.vector)) {
-      return fmt::format("the distribution {} x {} x {} has a number that is not from 1 to {}",
-                         d.rows, d.columns, d.vector, kMostThreads);
+    if (!small(d.rows) || !small(d.columns) || !small(d.vector) || !small(d.row_vector)) {
+      return fmt::format("the distribution {} x {} x {} x {} has a number that is not from 1 to {}",
+                         d.rows, d.columns, d.vector, d.row_vector, kMostThreads);
     }
     if (d.threads() == kernel_.threads) return "";
     return fmt::format("{} x {} threads share out tiles, the block has {}", d.rows, d.columns,

@@ -12,6 +12,7 @@ constexpr size_t kSmallSegment = 2 << 20;
 constexpr size_t kMiddling = 10 << 20;  // the largest block of a shared large segment
 constexpr size_t kMiddlingSegment = 20 << 20;
 constexpr size_t kLargeUnit = 2 << 20;  // of a segment for one block
+constexpr size_t kMostRecent = 32;
 
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -23,9 +24,14 @@ struct Pool::Block {
   size_t bytes;
   bool small;
   bool used = false;
+  bool recent = false;  // free, and in the list of recent ones
   Block* previous = nullptr;
   Block* next = nullptr;
 };
+
+bool Pool::is_worth_cutting(const Block& block, size_t bytes) {
+  return block.bytes - bytes >= (block.small ? kUnit : kSmall);
+}
 
 bool Pool::BySize::operator()(const Block* a, const Block* b) const {
   return std::tie(a->bytes, a->address) < std::tie(b->bytes, b->address);
@@ -44,15 +50,36 @@ Address Pool::allocate(size_t bytes) {
   bytes = round_up(std::max<size_t>(bytes, 1), kUnit);
   const bool small = bytes <= kSmall;
   const std::lock_guard lock(mutex_);
-  Block* block = find(bytes, small);
-  if (!block) block = new_segment(bytes, small);
-  if (!block) return 0;
-  free_blocks(small).erase(block);
-  cut(block, bytes);
+  Block* block = find_recent(bytes, small);
+  if (!block) {
+    settle_recent();
+    block = find(bytes, small);
+    if (!block) block = new_segment(bytes, small);
+    if (!block) return 0;
+    free_blocks(small).erase(block);
+    cut(block, bytes);
+  }
   block->used = true;
   use_.in_use += block->bytes;
   use_.peak = std::max(use_.peak, use_.in_use);
   return block->address;
+}
+
+// A block that would not be cut.
+Pool::Block* Pool::find_recent(size_t bytes, bool small) {
+  for (size_t i = recent_.size(); i-- > 0;) {
+    Block* block = recent_[i];
+    if (block->small != small || block->bytes < bytes || is_worth_cutting(*block, bytes)) continue;
+    recent_.erase(recent_.begin() + ptrdiff_t(i));
+    block->recent = false;
+    return block;
+  }
+  return nullptr;
+}
+
+void Pool::settle_recent() {
+  for (Block* block : recent_) settle(block);
+  recent_.clear();
 }
 
 // The smallest block that is large enough.
@@ -85,8 +112,8 @@ Pool::Block* Pool::new_segment(size_t bytes, bool small) {
 
 // Leaves `bytes` of a block that is in no set, and the rest as a free block where it is worth it.
 void Pool::cut(Block* block, size_t bytes) {
+  if (!is_worth_cutting(*block, bytes)) return;
   const size_t rest = block->bytes - bytes;
-  if (rest < (block->small ? kUnit : kSmall)) return;
   auto second = std::make_unique<Block>(
       Block{.address = block->address + bytes, .bytes = rest, .small = block->small});
   second->previous = block;
@@ -105,11 +132,23 @@ void Pool::release(Address memory) noexcept {
   Block* block = found->second.get();
   block->used = false;
   use_.in_use -= block->bytes;
-  if (block->next && !block->next->used) {
+  block->recent = true;
+  recent_.push_back(block);
+  if (recent_.size() <= kMostRecent) return;
+  Block* oldest = recent_.front();
+  recent_.erase(recent_.begin());
+  settle(oldest);
+}
+
+// Joins a free block with its free neighbours.
+void Pool::settle(Block* block) {
+  const auto is_free = [](const Block* other) { return other && !other->used && !other->recent; };
+  block->recent = false;
+  if (is_free(block->next)) {
     free_blocks(block->small).erase(block->next);
     join_next(block);
   }
-  if (block->previous && !block->previous->used) {
+  if (is_free(block->previous)) {
     block = block->previous;
     free_blocks(block->small).erase(block);
     join_next(block);
@@ -144,6 +183,7 @@ void Pool::give_back_unused() {
 
 void Pool::trim() {
   const std::lock_guard lock(mutex_);
+  settle_recent();
   give_back_unused();
 }
 

@@ -16,8 +16,8 @@ void Device::flush() const { Stream::of_this_thread(physical_).flush(); }
 void Device::sync() const {
   Stream::flush_all(physical_);
   PhysicalDevice& device = physical_device(physical_);
-  device.backend->synchronize(device.ordinal);
   settle(physical_);
+  device.backend->synchronize(device.ordinal);
   throw_unread_failure(physical_);
 }
 

@@ -5,6 +5,7 @@
 // makes a repeated run cheaper is for one thread at a time.
 #pragma once
 #include <fornax/error.h>
+#include <fornax/function.h>
 
 #include <atomic>
 #include <map>
@@ -17,7 +18,7 @@
 
 namespace fornax {
 
-// A segment in the form that plans are made from and keyed by: numbers only, no data.
+// A segment in the form that plans are made from: numbers only, no data.
 struct SegmentLeaf {
   Type type;
   Layout layout;          // offset 0: where it begins is an argument
@@ -83,8 +84,11 @@ Plan make_plan(const Segment& segment, Backend& backend, int ordinal);
 // would need much less memory at the worst moment.
 void plan_arena(const Segment& segment, Plan& plan);
 
-// The plan for `segment`, from the device's cache or made now; kept if it is complete.
-std::shared_ptr<const Plan> plan_for(const Segment& segment, int device);
+// A segment as words, equal for equal segments alone: for looking its plan up.
+using SegmentKey = std::vector<uint64_t>;
+// The plan for `key`, from the device's cache, or made of `segment` now; kept if it is complete.
+std::shared_ptr<const Plan> plan_for(const SegmentKey& key, FunctionRef<Segment()> segment,
+                                     int device);
 size_t cached_plan_count(int device);
 
 }  // namespace fornax

@@ -38,12 +38,12 @@ std::shared_ptr<const Error> failure_of(const std::string& ops, Site site, Work 
 class Runner {
  public:
   Runner(const Plan& plan, int device, std::vector<RunValue>& values,
-         const std::vector<Site>& sites)
+         std::span<const Ref<Node>> nodes)
       : plan_(plan),
         device_(physical_device(device)),
         number_(device),
         values_(values),
-        sites_(sites) {}
+        nodes_(nodes) {}
 
   std::vector<OpenStep> run() {
     watched_ = profile || logs(2);
@@ -86,7 +86,7 @@ class Runner {
     Batch* batch_ = nullptr;
   };
 
-  Site site_of(const PlanStep& step) const { return sites_[size_t(step.node)]; }
+  Site site_of(const PlanStep& step) const { return nodes_[size_t(step.node)]->site; }
 
   std::shared_ptr<const Error> failed_input(const PlanStep& step) const {
     for (int input : step.inputs) {
@@ -160,7 +160,7 @@ class Runner {
   PhysicalDevice& device_;
   const int number_;
   std::vector<RunValue>& values_;
-  const std::vector<Site>& sites_;
+  std::span<const Ref<Node>> nodes_;
   bool watched_ = false;  // each step is waited for
   Ref<Buffer> arena_;
   std::vector<Argument> inputs_, outputs_;
@@ -181,8 +181,8 @@ std::shared_ptr<const Error> with_site(const Error& error, Site site) {
 ProfileReport* set_profile(ProfileReport* report) { return std::exchange(profile, report); }
 
 std::vector<OpenStep> run_plan(const Plan& plan, int device, std::vector<RunValue>& values,
-                               const std::vector<Site>& sites) {
-  return Runner(plan, device, values, sites).run();
+                               std::span<const Ref<Node>> nodes) {
+  return Runner(plan, device, values, nodes).run();
 }
 
 }  // namespace fornax

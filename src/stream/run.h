@@ -2,6 +2,8 @@
 #pragma once
 #include <fornax/device.h>
 
+#include <span>
+
 #include "graph/node.h"
 #include "stream/plan.h"
 
@@ -24,10 +26,10 @@ struct OpenStep {
 };
 
 // Runs every step of the plan.  `values` has plan.values entries, leaves filled in; on return those
-// of plan.results are.  Sites are per segment node, for errors.  Errors of a step fail its results
-// and what depends on them, never other steps.
+// of plan.results are.  `nodes` are those of the segment, for errors.  Errors of a step fail its
+// results and what depends on them, never other steps.
 std::vector<OpenStep> run_plan(const Plan& plan, int device, std::vector<RunValue>& values,
-                               const std::vector<Site>& sites);
+                               std::span<const Ref<Node>> nodes);
 
 // The error with the line that recorded the op.  Where it was thrown only the call that made the
 // plan run was known, a read somewhere else.

@@ -18,9 +18,12 @@
 
 namespace fornax {
 
+class Flush;
+
 class Stream {
  public:
-  explicit Stream(int device) : device_(device) {}
+  explicit Stream(int device);
+  ~Stream();
 
   // The calling thread's stream for the device.
   static Stream& of_this_thread(int device);
@@ -38,6 +41,7 @@ class Stream {
   std::mutex mutex_;
   std::vector<Ref<Node>> pending_;
   int64_t pending_bytes_ = 0;
+  std::unique_ptr<Flush> flush_;
 };
 
 // Keeps a failure until it is thrown.

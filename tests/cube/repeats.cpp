@@ -2,7 +2,9 @@
 #include <fornax/grad.h>
 #include <fornax/ops.h>
 
+#include <atomic>
 #include <cmath>
+#include <thread>
 
 #include "backends/cube/batch.h"
 #include "tests/cube/run.h"
@@ -225,6 +227,32 @@ TEST(Repeats, MoreErrorsThanAreKeptAreNotLost) {
     const std::string text = message_of([&] { (void)results[size_t(run)].to_vector<float>(); });
     EXPECT_EQ(text.empty(), run % 100 != 7) << run << ": " << text;
   }
+}
+
+// Each thread's errors stay with its own values, whoever waits for the device.
+TEST(Repeats, ThreadsKeepTheirErrorsApart) {
+  const Device device = interpreter().fused();
+  std::atomic<int> wrong{0};
+  const auto work = [&](int number) {
+    const Tensor x = from(std::vector<float>{1, 2, 3}, device);
+    for (int run = 0; run < 60; run++) {
+      const int bad = 10 + number;
+      const bool fails = (run + number) % 5 == 0;
+      const Tensor index = from(std::vector<int64_t>{fails ? bad : 1}, device);
+      const Tensor y = (x * run).gather(0, index) + number;
+      device.flush();
+      if (run % 3 != 0) continue;  // what is not read stays in doubt
+      const std::string text =
+          message_of([&] { wrong += y.to_vector<float>()[0] != float(2 * run + number); });
+      wrong += fails != (text.find("index " + std::to_string(bad) + " ") != std::string::npos);
+      wrong += !fails && !text.empty();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int number = 0; number < 4; number++) threads.emplace_back(work, number);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  (void)message_of([&] { device.sync(); });  // what nobody has read
 }
 
 TEST(Repeats, NothingIsHeldBetweenRuns) {

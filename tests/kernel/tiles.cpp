@@ -113,18 +113,18 @@ TEST(tiles, sums_of_rows_lowered) {
   }
 }
 
-TEST(tiles, mma_of_shared_matrices) {
-  Builder k("product", settings());
+void check_product(const KernelSettings& shared_out) {
+  Builder k("product", shared_out);
   const Value x = k.buffer("x", DType::f32), y = k.output("y", DType::f32);
   const Value a = k.shared(DType::f32, 8 * 64), b = k.shared(DType::f32, 8 * 64);
-  const Value r = k.iota(0, 8), c = k.iota(1, 64);
+  const Value r = k.iota(0, 8, 1), c = k.iota(1, 64, 1);
   k.store(a, r * 64 + c, k.load(x, r * 64 + c));
   k.store(b, r * 64 + c, k.load(x, r * 64 + c + 512));
   k.barrier();
   // a lies [k, m], b [k, n]: the sums over 8 numbers of their products.
   const Value sums =
       k.mma(k.spread(k.constant(DType::f32, 1), 64, 64), a, 0, b, 0, 8, {1, 64}, {64, 1});
-  k.store(y, k.iota(0, 64) * 64 + c, sums);
+  k.store(y, k.iota(0, 64) * 64 + k.iota(1, 64), sums);
   const std::vector<float> in = ramp(1024), out = both(k.finish(), in, 4096);
   for (size_t i = 0; i < 64; i++) {
     for (size_t j = 0; j < 64; j++) {
@@ -132,6 +132,15 @@ TEST(tiles, mma_of_shared_matrices) {
       for (size_t n = 0; n < 8; n++) sum += in[n * 64 + i] * in[512 + n * 64 + j];
       ASSERT_EQ(out[i * 64 + j], sum);
     }
+  }
+}
+
+TEST(tiles, mma_of_shared_matrices) {
+  for (const int row_vector : {1, 2, 4}) {
+    KernelSettings shared_out = settings();
+    shared_out.distributions.push_back(shared_out.distributions[0]);
+    shared_out.distributions[0].row_vector = row_vector;
+    check_product(shared_out);
   }
 }
 

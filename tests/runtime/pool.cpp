@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <random>
+#include <vector>
 
 namespace fornax::runtime {
 namespace {
@@ -71,6 +73,18 @@ TEST(Pool, LargeBlocksAreCutAndJoined) {
   store.pool.release(b);  // joins both
   EXPECT_EQ(store.pool.allocate(30 * kMiB), whole);
   EXPECT_EQ(store.taken, 1);
+}
+
+TEST(Pool, ManyNeighboursAreJoinedInAnyOrder) {
+  for (const bool upwards : {true, false}) {
+    Store store{64 * kMiB};
+    std::vector<Address> blocks;
+    for (int i = 0; i < 80; i++) blocks.push_back(store.pool.allocate(1024));
+    if (!upwards) std::reverse(blocks.begin(), blocks.end());
+    for (const Address block : blocks) store.pool.release(block);
+    EXPECT_EQ(store.pool.allocate(80 * 1024), upwards ? blocks.front() : blocks.back());
+    EXPECT_EQ(store.taken, 1);
+  }
 }
 
 TEST(Pool, TrimGivesBackWhatNobodyUses) {

@@ -62,7 +62,7 @@ class Staged {
 KernelSettings portable_settings(const PortableTiles& tiles, CopyOrder a, CopyOrder b) {
   const int threads = tiles.threads();
   return {.dialect = Dialect::tile,
-          .distributions = {{kSide, kSide, kVector},
+          .distributions = {{kSide, kSide, kVector, false, kVector},
                             lying(threads, a.by_rows ? tiles.depth : tiles.rows, a.vector),
                             lying(threads, b.by_rows ? tiles.columns : tiles.depth, b.vector)}};
 }

@@ -1,0 +1,221 @@
+#include "stream/flush.h"
+
+#include <algorithm>
+
+#include "stream/doubt.h"
+#include "stream/stream.h"
+
+namespace fornax {
+namespace {
+
+bool pends(const Node& node) {
+  return node.state.load(std::memory_order_relaxed) == State::pending;
+}
+
+}  // namespace
+
+// ── Leaves ───────────────────────────────────────────────────────────────────────────────────────
+size_t LeafTable::place(const Node* node) const {
+  // Nodes are hundreds of bytes, so the low bits say little.
+  const size_t mask = slots_.size() - 1;
+  size_t at = size_t(reinterpret_cast<uintptr_t>(node) * 0x9e3779b97f4a7c15u >> 32) & mask;
+  while (slots_[at] != 0 && leaves_[size_t(slots_[at] - 1)].node != node) at = (at + 1) & mask;
+  return at;
+}
+
+void LeafTable::grow() {
+  slots_.assign(std::max<size_t>(64, slots_.size() * 2), 0);
+  for (size_t i = 0; i < leaves_.size(); i++) slots_[place(leaves_[i].node)] = int(i) + 1;
+}
+
+int LeafTable::number(const Node* node) {
+  if (leaves_.size() * 2 >= slots_.size()) grow();
+  int& slot = slots_[place(node)];
+  if (slot == 0) {
+    leaves_.push_back({node});
+    slot = int(leaves_.size());
+  }
+  return slot - 1;
+}
+
+void LeafTable::clear() {
+  leaves_.clear();
+  std::fill(slots_.begin(), slots_.end(), 0);
+}
+
+// ── Flushing ─────────────────────────────────────────────────────────────────────────────────────
+void Flush::run(std::vector<Ref<Node>>& pending) {
+  struct Clear {
+    Flush& flush;
+    std::vector<Ref<Node>>& pending;
+    ~Clear() {
+      flush.clear();
+      pending.clear();
+    }
+  } clear{*this, pending};
+  drop_dead(pending);
+  if (live_.empty()) return;
+  describe();
+  execute();
+}
+
+// Operands go last: freeing them may free much, and nothing needs them any more.
+void Flush::clear() {
+  for (Ref<Node>& node : live_) node->inputs.clear();
+  values_.clear();
+  leaves_.clear();
+  live_.clear();
+  live_outlives_.clear();
+}
+
+// Keeps the nodes that somebody can read, or that those need.
+void Flush::drop_dead(std::vector<Ref<Node>>& pending) {
+  const size_t count = pending.size();
+  uses_.assign(count, 0);
+  needed_.assign(count, 0);
+  outlives_.assign(count, 0);
+  compact_.assign(count, -1);
+  for (const Ref<Node>& node : pending) {
+    for (const Ref<Node>& input : node->inputs) {
+      if (pends(*input)) uses_[input->index]++;
+    }
+  }
+  for (size_t k = count; k-- > 0;) {
+    const Node& node = *pending[k];
+    const uint32_t handles = node.handles.load(std::memory_order_acquire);
+    const uint32_t others = node.references.load(std::memory_order_acquire) - uses_[k] - 1;
+    outlives_[k] = handles > 0 || others > 0;
+    needed_[k] |= outlives_[k];
+    if (!needed_[k]) continue;
+    for (const Ref<Node>& input : node.inputs) {
+      if (pends(*input)) needed_[input->index] = 1;
+    }
+  }
+  for (size_t k = 0; k < count; k++) {
+    if (!needed_[k]) {
+      pending[k]->inputs.clear();
+    } else if (!fails(*pending[k])) {
+      compact_[k] = int(live_.size());
+      live_outlives_.push_back(outlives_[k]);
+      live_.push_back(std::move(pending[k]));
+    }
+  }
+}
+
+// A node with a failed operand fails with it.
+bool Flush::fails(Node& node) const {
+  for (const Ref<Node>& input : node.inputs) {
+    const State state = input->state.load(std::memory_order_acquire);
+    if (state == State::failed) {
+      node.failure = input->failure;
+    } else if (state == State::ready && input->buffer->fate) {
+      node.failure = known_failure(*input->buffer);
+    }
+    if (!node.failure) continue;
+    node.state.store(State::failed, std::memory_order_release);
+    node.inputs.clear();
+    return true;
+  }
+  return false;
+}
+
+// Writes the key; operands are live nodes (odd) or leaves (even).
+void Flush::describe() {
+  key_.clear();
+  key_.push_back(live_.size());
+  for (size_t k = 0; k < live_.size(); k++) {
+    const Node& node = *live_[k];
+    key_.push_back(uint64_t(node.op) << 56 | uint64_t(node.type.dtype) << 48 |
+                   uint64_t(node.type.shape.rank()) << 40 | uint64_t(live_outlives_[k]) << 36 |
+                   uint64_t(node.attributes.size()) << 16 | uint64_t(node.inputs.size()));
+    key_.insert(key_.end(), node.type.shape.begin(), node.type.shape.end());
+    key_.insert(key_.end(), node.attributes.begin(), node.attributes.end());
+    for (const Ref<Node>& input : node.inputs) {
+      if (pends(*input)) {
+        key_.push_back(uint64_t(compact_[input->index]) << 1 | 1);
+        continue;
+      }
+      const int leaf = leaves_.number(input.get());
+      leaves_.leaves()[size_t(leaf)].uses++;
+      key_.push_back(uint64_t(leaf) << 1);
+    }
+  }
+  for (LeafTable::Leaf& leaf : leaves_.leaves()) describe_leaf(leaf);
+}
+
+void Flush::describe_leaf(LeafTable::Leaf& leaf) {
+  const Node& node = *leaf.node;
+  RunValue& value = values_.emplace_back();
+  const bool constant = node.state.load(std::memory_order_acquire) == State::constant;
+  if (constant) {
+    value.scalar = node.scalar;
+  } else {
+    value.buffer = node.buffer;
+    value.offset = node.layout.offset;
+    // Two references to the buffer: the node's and the one just taken.
+    leaf.dies = node.handles.load(std::memory_order_acquire) == 0 &&
+                node.references.load(std::memory_order_acquire) == leaf.uses &&
+                node.buffer->references.load(std::memory_order_acquire) == 2 &&
+                node.layout.offset == 0 && is_contiguous(node.type.shape, node.layout);
+  }
+  const Shape& shape = node.type.shape;
+  key_.push_back(uint64_t(node.type.dtype) << 48 | uint64_t(shape.rank()) << 40 |
+                 uint64_t(leaf.dies) << 1 | uint64_t(constant));
+  key_.insert(key_.end(), shape.begin(), shape.end());
+  if (!constant) {
+    key_.insert(key_.end(), node.layout.strides, node.layout.strides + shape.rank());
+  }
+}
+
+Segment Flush::segment() {
+  Segment segment;
+  const int leaf_count = int(leaves_.leaves().size());
+  for (const LeafTable::Leaf& leaf : leaves_.leaves()) {
+    const Node& node = *leaf.node;
+    const bool constant = node.state.load(std::memory_order_acquire) == State::constant;
+    segment.leaves.push_back({node.type, constant ? Layout{} : node.layout, constant, leaf.dies});
+    segment.leaves.back().layout.offset = 0;
+  }
+  for (size_t k = 0; k < live_.size(); k++) {
+    const Node& node = *live_[k];
+    SegmentNode& out = segment.nodes.emplace_back(
+        SegmentNode{node.op, node.type, node.attributes, {}, live_outlives_[k] != 0});
+    for (const Ref<Node>& input : node.inputs) {
+      out.inputs.push_back(pends(*input) ? compact_[input->index] + leaf_count
+                                         : leaves_.number(input.get()));
+    }
+  }
+  return segment;
+}
+
+void Flush::execute() {
+  const std::shared_ptr<const Plan> plan = plan_for(
+      key_, [this] { return segment(); }, device_);
+  std::vector<DoubtfulLeaf> doubtful = doubtful_leaves(values_);
+  values_.resize(size_t(plan->values));
+  std::vector<OpenStep> open = run_plan(*plan, device_, values_, live_);
+  finish(*plan, fate_of_run(device_, plan, std::move(open), std::move(doubtful)));
+}
+
+void Flush::finish(const Plan& plan, const Ref<Fate>& fate) {
+  for (const PlanResult& result : plan.results) {
+    Node& node = *live_[size_t(result.node)];
+    const RunValue& value = values_[size_t(result.value)];
+    if (value.failure) {
+      node.failure = value.failure;
+      note_failure(device_, value.failure);
+      node.state.store(State::failed, std::memory_order_release);
+      continue;
+    }
+    node.buffer = value.buffer;
+    if (result.value >= plan.leaves) {
+      node.buffer->fate = fate;
+      node.buffer->value = result.value;
+    }
+    node.layout = result.layout;
+    node.layout.offset += value.offset;
+    node.state.store(State::ready, std::memory_order_release);
+  }
+}
+
+}  // namespace fornax
