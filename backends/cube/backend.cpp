@@ -5,6 +5,7 @@
 #include "backend/registry.h"
 #include "backends/cube/batch.h"
 #include "backends/cube/kernels.h"
+#include "backends/cube/view.h"
 #include "base/error.h"
 #include "runtime/registry.h"
 
@@ -141,6 +142,7 @@ class Cube : public Backend {
     return at(ordinal).reports().collect();
   }
   std::unique_ptr<Batch> new_batch(int ordinal) override {
+    if (wants_view()) return nullptr;  // launches are timed one by one
     return std::make_unique<LaunchBatch>(at(ordinal));
   }
   void begin(Batch& batch) override { static_cast<LaunchBatch&>(batch).begin(); }

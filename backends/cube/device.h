@@ -33,6 +33,7 @@ class ComingProgram final : public runtime::Job {
         device_(device),
         recipe_(std::move(recipe)),
         ready_(std::move(ready)) {}
+  const KernelRecipe& recipe() const { return recipe_; }
   // Waits for it.  Error: as Runtime::compile; the next call then tries again.
   const std::shared_ptr<const runtime::Program>& get() {
     wait();

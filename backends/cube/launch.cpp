@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "backends/cube/batch.h"
+#include "backends/cube/view.h"
 #include "base/error.h"
 #include "base/settings.h"
 #include "graph/evaluate.h"
@@ -108,7 +109,10 @@ void Launch::run(Device& device, std::span<const Argument> inputs,
   static const std::shared_ptr<const Explain> nothing;
   const bool reports = wanted > count;
   if (reports) words[count++] = 0;
-  device.launch(program, grid_, {words.data(), count}, reports ? explain_ : nothing);
+  const auto launch = [&] {
+    device.launch(program, grid_, {words.data(), count}, reports ? explain_ : nothing);
+  };
+  wants_view() ? launch_viewed(device, *program_, launch) : launch();
 }
 
 Place LaunchList::scratch(size_t bytes) {
