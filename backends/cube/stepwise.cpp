@@ -3,7 +3,7 @@
 // numbers of registers are not known when the kernel is compiled.  A bool is 0 or 1 there.
 #include "backends/cube/stepwise.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>
