@@ -45,6 +45,8 @@ Epilogue::Epilogue(const Group& group)
         continue;
       }
       operands[read].aliased = written.aliased = true;
+      // Read by the thread that writes it, also where an axis of extent 1 would repeat it.
+      operands[read].strides = written.strides;
     }
     operands.push_back(std::move(written));
   }

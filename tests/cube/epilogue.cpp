@@ -208,5 +208,18 @@ TEST(Epilogue, WritesOverWhatItReads) {
   EXPECT_EQ(x.to_vector<float>(), eager.to_vector<float>());
 }
 
+// No thread reads what another one writes, which the interpreter would tell.
+TEST(Epilogue, WritesOverSingleRowsAndColumns) {
+  for (const auto& [m, n] : {std::pair(1, 1), std::pair(1, 70), std::pair(70, 1)}) {
+    const Tensor a = random({m, 9}), b = random({9, n}), start = random({m, n});
+    const Tensor expected =
+        start.to(kernels().eager()) * 0.9 - a.to(kernels().eager()).matmul(b.to(kernels().eager()));
+    Tensor x = start + 0;
+    kernels().sync();
+    x = x * 0.9 - a.matmul(b);
+    EXPECT_EQ(x.to_vector<float>(), expected.to_vector<float>());
+  }
+}
+
 }  // namespace
 }  // namespace fornax
