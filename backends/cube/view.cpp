@@ -36,7 +36,7 @@ summary { cursor: pointer; padding: 4px 0 }
 summary b { font-family: monospace }
 .sides { display: grid; grid-auto-flow: column; grid-auto-columns: 1fr; gap: 8px }
 h3 { margin: 4px 0; font-size: 13px }
-pre { overflow: auto; max-height: 75vh; background: #f4f4f4; padding: 8px; margin: 0; font-size: 12px }
+pre { overflow: auto; max-height: 75vh; background: #f4f4f4; padding: 8px; margin: 0 }
 </style></head><body>
 )";
 
