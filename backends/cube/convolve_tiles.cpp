@@ -22,8 +22,6 @@ constexpr kernel::PortableTiles kTiles;
 constexpr int kThreads = 256;
 constexpr int64_t kShortestShare = 256;  // terms that a block sums up at least
 
-int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // The product, its sizes in elements.
 struct Sizes {
   int64_t groups = 1, m = 0, n = 0, depth = 0;

@@ -23,8 +23,6 @@ MatrixOperand transposed(const MatrixOperand& x) {
   return {x.place, x.columns, x.rows, x.column_stride, x.row_stride, x.batch};
 }
 
-int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 int64_t tiles_of(const MatrixProduct& p, int rows, int columns) {
   return product(p.batch) * ceiling(p.a.rows, rows) * ceiling(p.b.columns, columns);
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "backends/cube/batch.h"
+#include "backends/cube/shape_class.h"
 #include "backends/cube/view.h"
 #include "base/error.h"
 #include "base/settings.h"
@@ -164,7 +165,7 @@ void VectorGroup::run(std::span<const Argument> inputs, std::span<const Argument
 }
 
 runtime::Grid blocks_for(int64_t count, int threads) {
-  return {uint32_t((count + threads - 1) / threads), 1, 1};
+  return {uint32_t(ceiling(count, threads)), 1, 1};
 }
 
 }  // namespace fornax::cube

@@ -221,12 +221,11 @@ Product product_of(Matrix a, Matrix b, Epilogue after) {
 
 // Large tiles where they still keep every processor busy, else deep ones, which have fewer turns.
 kernel::PortableTiles tiles_for(const Product& p, DType dtype, int processors) {
-  const int64_t large = p.batches() * ((p.m + 127) / 128) * ((p.n + 127) / 128);
+  const int64_t large = p.batches() * ceiling(p.m, 128) * ceiling(p.n, 128);
   if (size_of(dtype) <= 4 && large >= processors) return {.rows = 128, .columns = 128};
   return {.depth = 32};
 }
 
-int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t tiles_of(const Product& p, const kernel::PortableTiles& tiles) {
   return p.batches() * ceiling(p.m, tiles.rows) * ceiling(p.n, tiles.columns);
 }

@@ -80,7 +80,7 @@ class Planned {
     if (known.across >= 0) {
       std::vector<int64_t> blocks = nest_.extents;
       for (const size_t axis : {size_t(known.across), blocks.size() - 1}) {
-        blocks[axis] = (blocks[axis] + kSquare - 1) / kSquare;
+        blocks[axis] = ceiling(blocks[axis], kSquare);
       }
       pass_extents(arguments, blocks, known.vectors.index);
       grid = blocks_for(product(blocks), 1);

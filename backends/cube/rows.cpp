@@ -21,8 +21,6 @@ constexpr int kMostNested = 64;      // shorter innermost axes are not walked by
 constexpr int kMostSplits = 1024;
 
 int power_above(int64_t n) { return int(std::bit_ceil(uint64_t(std::max<int64_t>(n, 1)))); }
-int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 struct Operand {
   Place place;
   int step;

@@ -308,12 +308,12 @@ class RowKernel {
     }
   }
 
-  // The reductions of a level from what an earlier launch left of them.
   // Parts lie as threads walk: those of a row side by side, or those of neighbouring columns.
   Value place_of_part(Value part) const {
     return known_.by_rows ? kept_number_ * splits_ + part : part * kept_all_ + kept_number_;
   }
 
+  // The reductions of a level from what an earlier launch left of them.
   void combine_partials(int level) {
     for (const int i : reductions(level)) {
       const Value part = iota(false);

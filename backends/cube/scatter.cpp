@@ -134,7 +134,7 @@ class Scatter {
     frame.write("y", results, dtype, with(nest.extents, size()), with(nest.strides[2], along));
     frame.number("size", DType::i64, size());
     frame.number("length", DType::i64, length);
-    frame.number("range", DType::i64, (size() + ranges - 1) / ranges);
+    frame.number("range", DType::i64, ceiling(size(), ranges));
     const auto body = [mode = mode_](Builder& k, const Framed& f, const At& at) {
       const DType index = at.element.dtype();
       const Value length = k.cast(f.numbers[1], index);

@@ -16,6 +16,8 @@ using Strides = std::vector<int64_t>;  // in elements, per axis
 // broadcasts.
 Strides strides_over(const Shape& domain, const Shape& shape, const Layout& layout);
 int64_t product(const std::vector<int64_t>& extents);
+// How many times b it takes to hold a.
+inline int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
 Strides row_major_strides(const std::vector<int64_t>& extents);
 
 // Loops from the outermost to the innermost, and of every operand a stride per loop.

@@ -228,7 +228,7 @@ Launch launch_runs(Device& device, const SortClass& known, const Lines& lines, P
     pass_pairs(arguments, known, to.keys, to.positions, nest.count());
   }
   std::vector<int64_t> extents = lines.extents();
-  extents.push_back((lines.length + known.run - 1) / known.run);
+  extents.push_back(ceiling(lines.length, known.run));
   pass_extents(arguments, extents, known.index);
   arguments.number(DType::i32, lines.length);
   KernelRecipe recipe{

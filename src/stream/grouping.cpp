@@ -18,9 +18,6 @@ void add_sources(Draft& draft, const std::vector<int>& sources) {
   draft.sources.erase(std::unique(draft.sources.begin(), draft.sources.end()), draft.sources.end());
 }
 
-// Casts work element by element like the ops with a value column.
-bool works_by_element(Op op) { return is_pointwise(op) || op == Op::cast; }
-
 }  // namespace
 
 Grouping::Grouping(const Segment& segment, const Backend& backend)

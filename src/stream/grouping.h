@@ -25,6 +25,9 @@
 
 namespace fornax {
 
+// Casts work element by element like the ops with a value column.
+inline bool works_by_element(Op op) { return is_pointwise(op) || op == Op::cast; }
+
 struct Draft {
   std::vector<int> nodes;
   std::vector<int> sources;  // groups that it reads

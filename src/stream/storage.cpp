@@ -7,8 +7,6 @@ namespace {
 
 constexpr int kMostRepeated = 8;  // steps to one value
 
-bool works_by_element(Op op) { return is_pointwise(op) || op == Op::cast; }
-
 class Chooser {
  public:
   Chooser(const Segment& segment, const Grouping& grouping)

@@ -7,10 +7,13 @@
 namespace fornax {
 namespace {
 
+constexpr const char* kReason =
+    "takes gigabytes and up to a minute; it runs where FORNAX_LARGE_TESTS is set";
+
 bool large() { return std::getenv("FORNAX_LARGE_TESTS") != nullptr; }
 
 TEST(Cases, C049_more_than_2_to_the_31_elements) {
-  if (!large()) GTEST_SKIP() << "set FORNAX_LARGE_TESTS";
+  if (!large()) GTEST_SKIP() << kReason;
   const Device cpu("cpu");
   const int64_t count = (int64_t(1) << 31) + 8;
   Tensor x = zeros({count}, {.dtype = DType::u8, .device = cpu});
@@ -22,7 +25,7 @@ TEST(Cases, C049_more_than_2_to_the_31_elements) {
 }
 
 TEST(Cases, C050_row_times_stride_crosses_2_to_the_31) {
-  if (!large()) GTEST_SKIP() << "set FORNAX_LARGE_TESTS";
+  if (!large()) GTEST_SKIP() << kReason;
   const Device cpu("cpu");
   const Tensor rows = (arange(16386, {.device = cpu}) % 251).cast(DType::u8).unsqueeze(1);
   const Tensor table = rows.expand({16386, 131072}).contiguous();
@@ -32,7 +35,7 @@ TEST(Cases, C050_row_times_stride_crosses_2_to_the_31) {
 }
 
 TEST(Cases, C052_large_offsets_in_a_fused_group) {
-  if (!large()) GTEST_SKIP() << "set FORNAX_LARGE_TESTS";
+  if (!large()) GTEST_SKIP() << kReason;
   const Device cpu("cpu");
   const int64_t width = 65536, height = 32772, from = 32769;  // from * width is past 2^31
   const Tensor rows = (arange(height, {.device = cpu}) % 100).cast(DType::f16).unsqueeze(1);

@@ -79,19 +79,14 @@ MatrixElements elements_of(Builder& k, const MatrixView& view, int rows, int col
     return offset + lines + k.cast(by_rows ? c : r, lines.dtype());
   };
   const auto mask = [&k, rows, columns, height, width](Value r, Value c) {
-    return inside(k, rows, columns, r, c, height, width);
+    const Value in_rows = within(k, rows, r, height), in_columns = within(k, columns, c, width);
+    return in_columns.none() ? in_rows : in_rows.none() ? in_columns : in_rows & in_columns;
   };
   return {view.memory, {view.rows_consecutive, kVector}, index, mask};
 }
 
 Value within(Builder& k, int tile, Value positions, Value extent) {
   return divides(k, tile, extent) ? Value() : positions < extent;
-}
-Value inside(Builder& k, int rows, int columns, Value row, Value column, Value height,
-             Value width) {
-  const Value in_rows = within(k, rows, row, height);
-  const Value in_columns = within(k, columns, column, width);
-  return in_columns.none() ? in_rows : in_rows.none() ? in_columns : in_rows & in_columns;
 }
 
 Value portable_matmul(Builder& k, const PortableTiles& tiles, DType sums, const MatrixElements& a,

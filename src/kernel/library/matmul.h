@@ -42,9 +42,6 @@ MatrixElements elements_of(Builder& builder, const MatrixView& view, int rows, i
                            Value height, Value width);
 // Which positions along an axis of `tile` elements lie below `extent`; none where all do.
 Value within(Builder& builder, int tile, Value positions, Value extent);
-// Which elements of a tile of the result exist; none where all do.
-Value inside(Builder& builder, int rows, int columns, Value row, Value column, Value height,
-             Value width);
 
 // The sum of a[r, k] x b[k, c] over k from `from` to `to`, for the tile that begins at element
 // [row, column], in dtype `sums`.  Beyond `to`, elements must be masked out.
