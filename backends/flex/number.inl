@@ -252,6 +252,15 @@ template <class T>
 HWY_INLINE Num<T> sqrt(Num<T> x) {
   return Num<T>(hn::Sqrt(x.v));
 }
+// Rounded once also where Highway's MulAdd rounds the product.
+template <class T>
+HWY_INLINE Num<T> fma(Num<T> a, Num<T> b, Num<T> c) {
+#if HWY_TARGET == HWY_SCALAR
+  return Num<T>(decltype(a.v)(std::fma(a.v.raw, b.v.raw, c.v.raw)));
+#else
+  return Num<T>(hn::MulAdd(a.v, b.v, c.v));
+#endif
+}
 
 // The larger and the smaller: NaN wins; of two zeros, maximum takes +0 and minimum -0.
 template <class T>

@@ -16,6 +16,9 @@ constexpr bool admits(Rule rule) {
   return rule != Rule::bitwise || !kFloat<T>;
 }
 
+// Whether the first of three operands is a condition.
+constexpr bool is_selected(Rule rule) { return rule == Rule::selected; }
+
 // `number` in a value column makes a constant.
 #define OP1(name, rule, value, ...)          \
   struct Formula_##name {                    \
@@ -31,12 +34,13 @@ constexpr bool admits(Rule rule) {
       return value;                                    \
     }                                                  \
   };
-#define OP3(name, rule, value, ...)                                 \
-  struct Formula_##name {                                           \
-    template <class Condition, class number>                        \
-    static HWY_INLINE auto apply(Condition a, number b, number c) { \
-      return value;                                                 \
-    }                                                               \
+#define OP3(name, rule, value, ...)                             \
+  struct Formula_##name {                                       \
+    static constexpr bool kSelects = is_selected(Rule::rule);   \
+    template <class First, class number>                        \
+    static HWY_INLINE auto apply(First a, number b, number c) { \
+      return value;                                             \
+    }                                                           \
   };
 #include <fornax/ops.def>
 
@@ -67,6 +71,11 @@ OpStages entry2() {
   }
 }
 
+template <class F, class T>
+OpStages entry3() {
+  return {AnyStage(stage3<F, T>), nullptr, small3<F, T>, kFastCost};
+}
+
 struct OpTable {
   OpStages entries[256];
 };
@@ -78,9 +87,8 @@ OpTable make_table() {
   if constexpr (admits<T>(Rule::rule)) table.entries[int(Op::name)] = entry1<Formula_##name, T>();
 #define OP2(name, rule, ...) \
   if constexpr (admits<T>(Rule::rule)) table.entries[int(Op::name)] = entry2<Formula_##name, T>();
-#define OP3(name, ...)                                                          \
-  table.entries[int(Op::name)] = {AnyStage(stage3<Formula_##name, T>), nullptr, \
-                                  small3<Formula_##name, T>, kFastCost};
+#define OP3(name, rule, ...) \
+  if constexpr (admits<T>(Rule::rule)) table.entries[int(Op::name)] = entry3<Formula_##name, T>();
 #include <fornax/ops.def>
   return table;
 }

@@ -7,6 +7,8 @@
 #define FORNAX_FLEX_SMALL_INL
 #endif
 
+#include <type_traits>
+
 #include "backends/flex/number.inl"
 #include "backends/flex/stages.h"
 
@@ -37,6 +39,8 @@ struct SmallCondition {
   const uint8_t* data;
   bool single;
 
+  HWY_INLINE SmallCondition(const void* p, bool is_single)
+      : data(static_cast<const uint8_t*>(p)), single(is_single) {}
   HWY_INLINE Ask<T> at(int64_t i) const { return first(i, int64_t(hn::Lanes(Tag<T>()))); }
   HWY_INLINE Ask<T> first(int64_t i, int64_t n) const {
     alignas(kMaxVector) T lanes[kMaxVector / sizeof(T)] = {};
@@ -84,7 +88,8 @@ void small2(int64_t count, void* result, const void* const* operands, const bool
 
 template <class F, class T>
 void small3(int64_t count, void* result, const void* const* operands, const bool* single) {
-  const SmallCondition<T> a{static_cast<const uint8_t*>(operands[0]), single[0]};
+  using First = std::conditional_t<F::kSelects, SmallCondition<T>, SmallOperand<T>>;
+  const First a(operands[0], single[0]);
   const SmallOperand<T> b(operands[1], single[1]), c(operands[2], single[2]);
   const int64_t lanes = int64_t(hn::Lanes(Tag<T>()));
   for (int64_t i = 0; i < count; i += lanes) {

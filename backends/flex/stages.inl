@@ -119,16 +119,24 @@ void stage2(const Instruction* pc, const Context* context, int64_t i, FORNAX_REG
   FORNAX_NEXT;
 }
 
-// The registers hold the condition.
+template <class F, class T>
+HWY_INLINE auto first_of_three(Reg r) {
+  if constexpr (F::kSelects) {
+    return ask_register<T>(r);
+  } else {
+    return from_register<T>(r);
+  }
+}
+
 template <class F, class T>
 void stage3(const Instruction* pc, const Context* context, int64_t i, FORNAX_REGISTERS) {
-  const Operand &yes = context->operands[pc->x], &no = context->operands[pc->y];
-  const char* p = yes.base + i * yes.advance;
-  const char* q = no.base + i * no.advance;
-  const int64_t p_step = yes.step, q_step = no.step;
-#define FORNAX_DO(r, k) \
-  r = to_register(      \
-      F::apply(ask_register<T>(r), load_lanes<T>(p + k * p_step), load_lanes<T>(q + k * q_step)));
+  const Operand &second = context->operands[pc->x], &third = context->operands[pc->y];
+  const char* p = second.base + i * second.advance;
+  const char* q = third.base + i * third.advance;
+  const int64_t p_step = second.step, q_step = third.step;
+#define FORNAX_DO(r, k)                                                           \
+  r = to_register(F::apply(first_of_three<F, T>(r), load_lanes<T>(p + k * p_step), \
+                           load_lanes<T>(q + k * q_step)));
   FORNAX_EACH(FORNAX_DO)
 #undef FORNAX_DO
   FORNAX_NEXT;

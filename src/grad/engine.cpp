@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <mutex>
-#include <unordered_map>
-#include <unordered_set>
+#include <span>
+#include <utility>
 
+#include "base/numbering.h"
 #include "tensor/record.h"
 
 namespace fornax {
@@ -46,12 +47,28 @@ bool fits(const Shape& gradient, const Shape& operand) {
   return true;
 }
 
+// What a pass knows of a tape that it meets.
+struct Visit {
+  Ref<Tape> tape;
+  int first_edge = -1;  // in Pass::edges_; -1: not walked into
+  int edges_in = 0;     // that have not added to the gradient yet
+  bool counted = false;
+  bool stops = false;    // the walk ends here
+  bool on_path = false;  // leads to a wanted one
+  bool flat = false;     // reached by an op whose gradient is 0 everywhere
+  int wanted = -1;       // its place in what the pass returns
+  Tensor gradient;
+  std::vector<Tensor> others;  // of a custom op's further results
+};
+
 class Pass {
  public:
   Pass(std::vector<Root> roots, PassOptions options)
-      : options_(std::move(options)), roots_(std::move(roots)) {
-    for (const Ref<Tape>& tape : options_.wanted) found_.try_emplace(tape.get());
-    for (const Ref<Tape>& tape : options_.stops) stops_.insert(tape.get());
+      : options_(std::move(options)), roots_(std::move(roots)), found_(options_.wanted.size()) {
+    for (size_t i = 0; i < found_.size(); i++) {
+      visit_of(options_.wanted[i]).wanted = first_wanted(i);
+    }
+    for (const Ref<Tape>& tape : options_.stops) visit_of(tape).stops = true;
   }
 
   const PassOptions& options() const { return options_; }
@@ -59,39 +76,60 @@ class Pass {
   std::vector<Tensor> run() {
     count_edges();
     if (options_.only_wanted) mark_paths();
-    for (Root& root : roots_) add(root.tape.get(), 0, std::move(root.gradient));
-    for (Root& root : roots_) {
-      if (edges_in_[root.tape.get()] == 0) make_ready(root.tape.get());
+    for (Root& root : roots_) add(number_of(root.tape), 0, std::move(root.gradient));
+    for (const Root& root : roots_) {
+      const int number = number_of(root.tape);
+      if (visits_[size_t(number)].edges_in == 0) ready_.push_back(number);
     }
     roots_.clear();
     while (!ready_.empty()) {
-      const Ref<Tape> tape = std::move(ready_.back());
+      const int number = ready_.back();
       ready_.pop_back();
-      handle(*tape);
+      handle(number);
     }
     for (const Ref<Tape>& tape : recomputed_) tape->result = nullptr;
-    std::vector<Tensor> result;
-    for (const Ref<Tape>& tape : options_.wanted) result.push_back(found_[tape.get()]);
-    return result;
+    for (size_t i = 0; i < found_.size(); i++) found_[i] = found_[size_t(first_wanted(i))];
+    return std::move(found_);
   }
 
  private:
+  int number_of(const Ref<Tape>& tape) {
+    const int number = numbers_.number(tape.get());
+    if (number == int(visits_.size())) visits_.emplace_back().tape = tape;
+    return number;
+  }
+  Visit& visit_of(const Ref<Tape>& tape) { return visits_[size_t(number_of(tape))]; }
+
+  // Where the i-th wanted tape is listed first.
+  int first_wanted(size_t i) const {
+    const auto& wanted = options_.wanted;
+    return int(std::find(wanted.begin(), wanted.end(), wanted[i]) - wanted.begin());
+  }
+
+  // The numbers of a tape's operands, -1 where they have no tape.
+  std::span<const int> edges_of(const Visit& visit) const {
+    if (visit.first_edge < 0) return {};
+    return {&edges_[size_t(visit.first_edge)], visit.tape->edges.size()};
+  }
+
   void count_edges() {
-    std::vector<Tape*> stack;
-    for (const Root& root : roots_) {
-      if (edges_in_.try_emplace(root.tape.get(), 0).second) stack.push_back(root.tape.get());
-    }
+    std::vector<int> stack;
+    const auto meet = [&](int number) {
+      Visit& visit = visits_[size_t(number)];
+      if (!std::exchange(visit.counted, true)) stack.push_back(number);
+      return number;
+    };
+    for (const Root& root : roots_) meet(number_of(root.tape));
     while (!stack.empty()) {
-      Tape* tape = stack.back();
+      const size_t number = size_t(stack.back());
       stack.pop_back();
-      order_.push_back(tape);
-      if (stops(*tape)) continue;
+      if (visits_[number].stops) continue;
+      const Ref<Tape> tape = visits_[number].tape;  // more visits move them
       if (tape->spent) fail_spent(*tape);
+      visits_[number].first_edge = int(edges_.size());
       for (const Ref<Tape>& edge : tape->edges) {
-        if (!edge) continue;
-        auto [at, added] = edges_in_.try_emplace(edge.get(), 0);
-        at->second++;
-        if (added) stack.push_back(edge.get());
+        edges_.push_back(edge ? meet(number_of(edge)) : -1);
+        if (edge) visits_[size_t(edges_.back())].edges_in++;
       }
     }
   }
@@ -106,73 +144,72 @@ class Pass {
 
   // Finds the tapes from which a wanted one can be reached.
   void mark_paths() {
-    std::unordered_map<Tape*, std::vector<Tape*>> users;
-    std::vector<Tape*> stack;
-    for (Tape* tape : order_) {
-      for (const Ref<Tape>& edge : tape->edges) {
-        if (edge) users[edge.get()].push_back(tape);
+    std::vector<std::vector<int>> users(visits_.size());
+    std::vector<int> stack;
+    for (size_t n = 0; n < visits_.size(); n++) {
+      for (const int edge : edges_of(visits_[n])) {
+        if (edge >= 0) users[size_t(edge)].push_back(int(n));
       }
+      if (visits_[n].wanted >= 0) stack.push_back(int(n));
     }
-    for (const Ref<Tape>& tape : options_.wanted) stack.push_back(tape.get());
     while (!stack.empty()) {
-      Tape* tape = stack.back();
+      const size_t number = size_t(stack.back());
       stack.pop_back();
-      if (!on_path_.emplace(tape, true).second) continue;
-      for (Tape* user : users[tape]) stack.push_back(user);
+      if (std::exchange(visits_[number].on_path, true)) continue;
+      stack.insert(stack.end(), users[number].begin(), users[number].end());
     }
   }
 
-  bool walks(Tape* tape) const { return !options_.only_wanted || on_path_.count(tape) > 0; }
-
-  bool stops(const Tape& tape) const { return stops_.count(&tape) > 0; }
-
-  void make_ready(Tape* tape) { ready_.push_back(Ref<Tape>(tape)); }
+  bool walks(int number) const {
+    return number >= 0 && (!options_.only_wanted || visits_[size_t(number)].on_path);
+  }
 
   // Adds to a tape's gradient; `slot` is the result's number at the common tape of a custom op.
-  void add(Tape* tape, size_t slot, Tensor gradient) {
+  void add(int number, size_t slot, Tensor gradient) {
     if (!gradient.defined()) return;
-    std::vector<Tensor>& slots = gradients_[tape];
-    if (slots.size() <= slot) slots.resize(slot + 1);
-    slots[slot] = slots[slot].defined() ? slots[slot] + gradient : std::move(gradient);
+    Visit& visit = visits_[size_t(number)];
+    if (visit.others.size() < slot) visit.others.resize(slot);
+    Tensor& sum = slot == 0 ? visit.gradient : visit.others[slot - 1];
+    sum = sum.defined() ? sum + gradient : std::move(gradient);
   }
 
-  void handle(Tape& tape) {
-    std::vector<Tensor> gradients = std::move(gradients_[&tape]);
-    gradients_.erase(&tape);
-    bool any = false;
-    for (const Tensor& gradient : gradients) any |= gradient.defined();
-    if (!any && flat_.count(&tape) > 0) {
-      gradients.assign(1, constant(Device::from_physical(tape.device), tape.type, 0));
-      any = true;
+  void handle(int number) {
+    Visit& visit = visits_[size_t(number)];
+    Tape& tape = *visit.tape;
+    Tensor gradient = std::move(visit.gradient);
+    if (!gradient.defined() && visit.flat) {
+      gradient = constant(Device::from_physical(tape.device), tape.type, 0);
     }
-    if (stops(tape)) {
-      if (any) find(tape, gradients[0]);
+    const bool any = gradient.defined() || !visit.others.empty();
+    if (visit.stops) {
+      if (any) find(visit, gradient);
       return;
     }
     bool walked = false;
     if (any) {
-      if (gradients.size() == 1) deliver(tape, gradients[0]);
-      walked = step(tape, gradients);
+      if (visit.others.empty()) deliver(visit, gradient);
+      walked = step(visit, std::move(gradient));
     }
-    for (const Ref<Tape>& edge : tape.edges) {
-      if (edge && --edges_in_[edge.get()] == 0) make_ready(edge.get());
+    for (const int edge : edges_of(visit)) {
+      if (edge >= 0 && --visits_[size_t(edge)].edges_in == 0) ready_.push_back(edge);
     }
     if (walked && !options_.retain_graph) spend(tape);
   }
 
   // Adds to what is returned for a wanted tape.
-  void find(Tape& tape, const Tensor& gradient) {
-    const auto at = found_.find(&tape);
-    if (at == found_.end()) return;
-    at->second = at->second.defined() ? at->second + gradient : gradient;
+  void find(const Visit& visit, const Tensor& gradient) {
+    if (visit.wanted < 0) return;
+    Tensor& sum = found_[size_t(visit.wanted)];
+    sum = sum.defined() ? sum + gradient : gradient;
   }
 
-  void deliver(Tape& tape, Tensor& gradient) {
+  void deliver(const Visit& visit, Tensor& gradient) {
+    Tape& tape = *visit.tape;
     for (const Hook& hook : tape.hooks) {
       Tensor changed = hook(gradient);
       if (changed.defined()) gradient = std::move(changed);
     }
-    find(tape, gradient);
+    find(visit, gradient);
     const bool leaf = tape.edges.empty();
     if (!options_.accumulate || !(leaf || tape.retain)) return;
     const Tensor sum = tape.gradient ? tensor_of(tape.gradient) + gradient : gradient;
@@ -180,41 +217,46 @@ class Pass {
   }
 
   // Hands the gradient on to the operands; false where none of them wants it.
-  bool step(Tape& tape, std::vector<Tensor>& gradients) {
-    bool walked = false;
-    for (const Ref<Tape>& edge : tape.edges) walked |= edge && walks(edge.get());
-    if (!walked) return false;
-    if (!tape.custom && tape.outputs > 1) {  // one of a custom op's results
-      add(tape.edges[0].get(), size_t(tape.output), std::move(gradients[0]));
-      return true;
+  bool step(Visit& visit, Tensor gradient) {
+    Tape& tape = *visit.tape;
+    const std::span<const int> edges = edges_of(visit);
+    if (std::none_of(edges.begin(), edges.end(), [&](int edge) { return walks(edge); })) {
+      return false;
     }
-    std::vector<Tensor> results =
-        tape.custom ? run_custom(tape, gradients) : run_rule(tape, gradients[0]);
-    for (size_t i = 0; i < tape.edges.size(); i++) {
-      Tape* edge = tape.edges[i].get();
-      if (!edge || !walks(edge)) continue;
-      if (!results[i].defined()) {
-        if (!tape.custom) flat_.insert(edge);
-        continue;
-      }
-      add(edge, 0, fitted(std::move(results[i]), tape.input_types[i]));
+    if (tape.custom) {
+      std::vector<Tensor> gradients = std::move(visit.others);
+      gradients.insert(gradients.begin(), std::move(gradient));
+      hand_on(tape, edges, run_custom(tape, gradients));
+    } else if (tape.outputs > 1) {  // one of a custom op's results
+      add(edges[0], size_t(tape.output), std::move(gradient));
+    } else {
+      Backward backward(tape, read_result(tape), gradient);
+      for (size_t i = 0; i < edges.size(); i++) backward.read(operand(tape, i));
+      gradient_rule(tape.op)(backward);
+      hand_on(tape, edges, backward.gradients());
     }
     return true;
   }
 
-  std::vector<Tensor> run_rule(Tape& tape, const Tensor& dy) {
-    std::vector<Tensor> inputs(tape.edges.size());
-    for (size_t i = 0; i < inputs.size(); i++) inputs[i] = operand(tape, i);
-    const Saved* saved = info(tape.op).saved;
-    bool reads_result = false;
-    for (size_t i = 0; i < tape.edges.size(); i++) {
-      if (tape.edges[i]) reads_result |= saved[std::min<size_t>(i, 2)].result;
+  template <class Gradients>
+  void hand_on(const Tape& tape, std::span<const int> edges, Gradients&& gradients) {
+    for (size_t i = 0; i < edges.size(); i++) {
+      if (!walks(edges[i])) continue;
+      if (gradients[i].defined()) {
+        add(edges[i], 0, fitted(std::move(gradients[i]), tape.input_types[i]));
+      } else if (!tape.custom) {
+        visits_[size_t(edges[i])].flat = true;
+      }
     }
-    Tensor y;
-    if (reads_result) y = result_of(tape);
-    Backward backward(tape, std::move(inputs), std::move(y), dy);
-    gradient_rule(tape.op)(backward);
-    return std::move(backward.gradients());
+  }
+
+  // The result, where the gradient reads it.
+  Tensor read_result(Tape& tape) {
+    const Saved* saved = info(tape.op).saved;
+    for (size_t i = 0; i < tape.edges.size(); i++) {
+      if (tape.edges[i] && saved[std::min<size_t>(i, 2)].result) return result_of(tape);
+    }
+    return {};
   }
 
   static std::vector<Tensor> run_custom(Tape& tape, std::vector<Tensor>& gradients) {
@@ -288,14 +330,12 @@ class Pass {
 
   const PassOptions options_;
   std::vector<Root> roots_;
-  std::vector<Tape*> order_;
-  std::unordered_map<Tape*, int> edges_in_;
-  std::unordered_map<Tape*, bool> on_path_;
-  std::unordered_map<Tape*, std::vector<Tensor>> gradients_;
-  std::unordered_map<Tape*, Tensor> found_;  // of wanted tapes
-  std::unordered_set<const Tape*> stops_;
-  std::unordered_set<const Tape*> flat_;  // reached, by an op whose gradient is 0 everywhere
-  std::vector<Ref<Tape>> ready_, recomputed_;
+  Numbering numbers_;
+  std::vector<Visit> visits_;  // by number; all are there before the first is handled
+  std::vector<int> edges_;     // of walked tapes
+  std::vector<Tensor> found_;  // of wanted tapes
+  std::vector<int> ready_;
+  std::vector<Ref<Tape>> recomputed_;
 };
 
 thread_local Pass* under_way = nullptr;

@@ -2,9 +2,7 @@
 #pragma once
 #include <fornax/ops.h>
 
-#include <type_traits>
-#include <vector>
-
+#include "base/few.h"
 #include "graph/attributes.h"
 #include "graph/tape.h"
 
@@ -16,12 +14,12 @@ struct None {};
 // What a rule sees of one step of the backward pass and what it leaves.
 class Backward {
  public:
-  Backward(const Tape& tape, std::vector<Tensor> inputs, Tensor result, Tensor gradient)
-      : inputs_(std::move(inputs)),
-        y(std::move(result)),
-        dy(std::move(gradient)),
-        tape_(tape),
-        gradients_(tape.edges.size()) {}
+  Backward(const Tape& tape, Tensor result, Tensor gradient)
+      : y(std::move(result)), dy(std::move(gradient)), tape_(tape) {
+    for (size_t i = 0; i < tape.edges.size(); i++) gradients_.emplace_back();
+  }
+  // The operands as far as the gradient reads them, in order.
+  void read(Tensor input) { inputs_.push_back(std::move(input)); }
 
   const Attributes& attributes() const { return tape_.attributes; }
   const Type& type() const { return tape_.type; }
@@ -33,17 +31,17 @@ class Backward {
 
   void set(int i, const Tensor& gradient) { gradients_[size_t(i)] = gradient; }
   void set(int, None) {}
-  std::vector<Tensor>& gradients() { return gradients_; }
+  Few<Tensor>& gradients() { return gradients_; }  // one an operand; undefined: none flows
 
  private:
-  std::vector<Tensor> inputs_;
+  Few<Tensor> inputs_;
 
  public:
   const Tensor y, dy;  // the result where it is saved, and its gradient
 
  private:
   const Tape& tape_;
-  std::vector<Tensor> gradients_;
+  Few<Tensor> gradients_;
 };
 
 using GradientRule = void (*)(Backward&);

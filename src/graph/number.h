@@ -88,6 +88,8 @@ inline double sigmoid(double x) {
   return e / (1 + e);
 }
 
+inline double fma(double a, double b, double c) { return std::fma(a, b, c); }
+
 // Whole numbers nearby.
 inline double floor(double x) { return std::floor(x); }
 inline double ceil(double x) { return std::ceil(x); }

@@ -1,7 +1,5 @@
 #include "stream/flush.h"
 
-#include <algorithm>
-
 #include "stream/doubt.h"
 #include "stream/stream.h"
 
@@ -14,36 +12,6 @@ bool pends(const Node& node) {
 
 }  // namespace
 
-// ── Leaves ───────────────────────────────────────────────────────────────────────────────────────
-size_t LeafTable::place(const Node* node) const {
-  // Nodes are hundreds of bytes, so the low bits say little.
-  const size_t mask = slots_.size() - 1;
-  size_t at = size_t(reinterpret_cast<uintptr_t>(node) * 0x9e3779b97f4a7c15u >> 32) & mask;
-  while (slots_[at] != 0 && leaves_[size_t(slots_[at] - 1)].node != node) at = (at + 1) & mask;
-  return at;
-}
-
-void LeafTable::grow() {
-  slots_.assign(std::max<size_t>(64, slots_.size() * 2), 0);
-  for (size_t i = 0; i < leaves_.size(); i++) slots_[place(leaves_[i].node)] = int(i) + 1;
-}
-
-int LeafTable::number(const Node* node) {
-  if (leaves_.size() * 2 >= slots_.size()) grow();
-  int& slot = slots_[place(node)];
-  if (slot == 0) {
-    leaves_.push_back({node});
-    slot = int(leaves_.size());
-  }
-  return slot - 1;
-}
-
-void LeafTable::clear() {
-  leaves_.clear();
-  std::fill(slots_.begin(), slots_.end(), 0);
-}
-
-// ── Flushing ─────────────────────────────────────────────────────────────────────────────────────
 void Flush::run(std::vector<Ref<Node>>& pending) {
   struct Clear {
     Flush& flush;
@@ -63,6 +31,7 @@ void Flush::run(std::vector<Ref<Node>>& pending) {
 void Flush::clear() {
   for (Ref<Node>& node : live_) node->inputs.clear();
   values_.clear();
+  leaf_numbers_.clear();
   leaves_.clear();
   live_.clear();
   live_outlives_.clear();
@@ -135,15 +104,21 @@ void Flush::describe() {
         key_.push_back(uint64_t(compact_[input->index]) << 1 | 1);
         continue;
       }
-      const int leaf = leaves_.number(input.get());
-      leaves_.leaves()[size_t(leaf)].uses++;
+      const int leaf = leaf_number(input.get());
+      leaves_[size_t(leaf)].uses++;
       key_.push_back(uint64_t(leaf) << 1);
     }
   }
-  for (LeafTable::Leaf& leaf : leaves_.leaves()) describe_leaf(leaf);
+  for (FlushLeaf& leaf : leaves_) describe_leaf(leaf);
 }
 
-void Flush::describe_leaf(LeafTable::Leaf& leaf) {
+int Flush::leaf_number(const Node* node) {
+  const int number = leaf_numbers_.number(node);
+  if (number == int(leaves_.size())) leaves_.push_back({node});
+  return number;
+}
+
+void Flush::describe_leaf(FlushLeaf& leaf) {
   const Node& node = *leaf.node;
   RunValue& value = values_.emplace_back();
   const bool constant = node.state.load(std::memory_order_acquire) == State::constant;
@@ -169,8 +144,8 @@ void Flush::describe_leaf(LeafTable::Leaf& leaf) {
 
 Segment Flush::segment() {
   Segment segment;
-  const int leaf_count = int(leaves_.leaves().size());
-  for (const LeafTable::Leaf& leaf : leaves_.leaves()) {
+  const int leaf_count = int(leaves_.size());
+  for (const FlushLeaf& leaf : leaves_) {
     const Node& node = *leaf.node;
     const bool constant = node.state.load(std::memory_order_acquire) == State::constant;
     segment.leaves.push_back({node.type, constant ? Layout{} : node.layout, constant, leaf.dies});
@@ -182,7 +157,7 @@ Segment Flush::segment() {
         SegmentNode{node.op, node.type, node.attributes, {}, live_outlives_[k] != 0});
     for (const Ref<Node>& input : node.inputs) {
       out.inputs.push_back(pends(*input) ? compact_[input->index] + leaf_count
-                                         : leaves_.number(input.get()));
+                                         : leaf_number(input.get()));
     }
   }
   return segment;

@@ -6,29 +6,17 @@
 #pragma once
 #include <vector>
 
+#include "base/numbering.h"
 #include "graph/node.h"
 #include "stream/run.h"
 
 namespace fornax {
 
-// The operands from outside, numbered in the order in which they are first asked for.
-class LeafTable {
- public:
-  struct Leaf {
-    const Node* node;
-    uint32_t uses = 0;
-    bool dies = false;
-  };
-  int number(const Node* node);  // adds it if it is new
-  std::vector<Leaf>& leaves() { return leaves_; }
-  const std::vector<Leaf>& leaves() const { return leaves_; }
-  void clear();
-
- private:
-  void grow();
-  size_t place(const Node* node) const;
-  std::vector<int> slots_;  // number + 1, or 0; a power of two, at most half full
-  std::vector<Leaf> leaves_;
+// An operand from outside.
+struct FlushLeaf {
+  const Node* node;
+  uint32_t uses = 0;
+  bool dies = false;
 };
 
 class Flush {
@@ -41,7 +29,8 @@ class Flush {
   void drop_dead(std::vector<Ref<Node>>& pending);
   bool fails(Node& node) const;
   void describe();
-  void describe_leaf(LeafTable::Leaf& leaf);
+  int leaf_number(const Node* node);  // adds it if it is new
+  void describe_leaf(FlushLeaf& leaf);
   Segment segment();
   void execute();
   void finish(const Plan& plan, const Ref<Fate>& fate);
@@ -53,7 +42,8 @@ class Flush {
   std::vector<int> compact_;  // pending node -> live node
   std::vector<Ref<Node>> live_;
   std::vector<char> live_outlives_;
-  LeafTable leaves_;
+  Numbering leaf_numbers_;
+  std::vector<FlushLeaf> leaves_;  // in the order in which they are first asked for
   SegmentKey key_;
   std::vector<RunValue> values_;
 };

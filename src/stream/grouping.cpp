@@ -43,15 +43,14 @@ int Grouping::group_for(int n) const {
     std::vector<bool> seen;
     if (joins(n, group) && can_wait(group, sources, seen)) return group;
   }
-  if (!works_by_element(node(n).op)) return -1;
+  const bool reduces = is_reduce(node(n).op);
+  if (!works_by_element(node(n).op) && !reduces) return -1;
   const int newest = int(order_.size()) - 1;
   const int last = sources.empty() ? -1 : position_[size_t(sources[0])];
   for (int position = newest; position > std::max(last, newest - kLookBack); position--) {
     const int group = order_[size_t(position)];
-    if (draft(group).anchor < 0 && joins(n, group) &&
-        (position == newest || shares_operand(n, group))) {
-      return group;
-    }
+    const bool beside = reduces ? is_rows(draft(group)) : draft(group).anchor < 0;
+    if (beside && joins(n, group) && (position == newest || shares_operand(n, group))) return group;
   }
   return -1;
 }

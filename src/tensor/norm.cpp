@@ -29,6 +29,56 @@ Tensor scaled(Tensor y, const Tensor& x, const NormOptions& o, const Shape& want
   return converted(y, floating_dtype(x.dtype()));
 }
 
+// How lines of `over` are brought to mean 0 (where `centred`) and mean square 1.
+struct Standard {
+  Attributes over;
+  double epsilon;
+  bool centred;
+};
+struct Statistics {
+  Tensor mean, factor;  // the mean is undefined where nothing is centred
+};
+
+Statistics statistics_of(const Tensor& x, const Standard& s) {
+  const Tensor mean = s.centred ? mean_over(x, s.over) : Tensor();
+  const Tensor power = mean_over(square(s.centred ? x - mean : x), s.over);
+  return {mean, rsqrt(power + s.epsilon)};
+}
+
+Tensor brought(const Tensor& x, const Statistics& by) {
+  return (by.mean.defined() ? x - by.mean : x) * by.factor;
+}
+
+// With y the result and g its gradient, that of x is factor * (g - mean(g) - y * mean(g * y)), the
+// means over the line (Ba, Kiros and Hinton, "Layer normalization", 2016; for RMS norm without the
+// second term).  Keeps x and the statistics alone.
+Tensor standardised(const Tensor& x, const Standard& s) {
+  note_read(x);
+  if (!tape_of(x) || !grad_enabled()) {
+    const Tensor wide = computable(x);
+    return brought(wide, statistics_of(wide, s));
+  }
+  Statistics known;
+  const Tensor result = [&] {
+    Untracked untracked;
+    const Tensor wide = computable(x);
+    known = statistics_of(wide, s);
+    return brought(wide, known);
+  }();
+  auto custom = std::make_shared<CustomGradient>();
+  custom->name = "standardise";
+  custom->backward = [x, s, known](const std::vector<Tensor>& gradients) {
+    const Tensor wide = computable(x), &g = gradients[0];
+    // A gradient that is differentiated depends on x through the statistics too.
+    const Statistics by = grad_enabled() ? statistics_of(wide, s) : known;
+    const Tensor across = s.centred ? g - mean_over(g, s.over) : g;
+    const Tensor y = brought(wide, by);
+    return std::vector<Tensor>{(across - y * mean_over(g * y, s.over)) * by.factor};
+  };
+  set_tape(result, custom_tape(result, {x}, std::move(custom)));
+  return result;
+}
+
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, int64_t axes, NormOptions o, Site site) {
@@ -43,19 +93,14 @@ Tensor layer_norm(const Tensor& x, int64_t axes, NormOptions o, Site site) {
     over.push_back(axis);
     last.push_back(x.shape()[axis]);
   }
-  const Tensor wide = computable(x);
-  const Tensor distance = wide - mean_over(wide, over);
-  const Tensor variance = mean_over(square(distance), over);
-  return scaled(distance * rsqrt(variance + o.epsilon), x, o, last, last);
+  return scaled(standardised(x, {over, o.epsilon, true}), x, o, last, last);
 }
 
 Tensor rms_norm(const Tensor& x, NormOptions o, Site site) {
   Call call("rms_norm", site);
   const int axis = normal_axis(-1, x.rank());
-  const Tensor wide = computable(x);
-  const Tensor power = mean_over(square(wide), {axis});
   const Shape last{x.shape()[axis]};
-  return scaled(wide * rsqrt(power + o.epsilon), x, o, last, last);
+  return scaled(standardised(x, {{axis}, o.epsilon, false}), x, o, last, last);
 }
 
 Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance, NormOptions o,
