@@ -18,6 +18,8 @@ foreach(suite IN LISTS suites)
     fornax_program(test_${suite} tests ${suite} ${sources})
     target_link_libraries(test_${suite} PRIVATE fornax::gpu fornax_inside GTest::gtest_main)
     target_compile_definitions(test_${suite} PRIVATE FORNAX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    # Most of a clean build is tests, and what they test is compiled with the preset's options.
+    target_compile_options(test_${suite} PRIVATE $<$<CONFIG:Release>:-O1>)
     fornax_add_test(${suite} test_${suite}
       --gtest_output=xml:${PROJECT_BINARY_DIR}/results/${suite}.xml)
   endif()

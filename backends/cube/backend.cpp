@@ -62,7 +62,8 @@ runtime::Address address_of(const Buffer& buffer) {
 void release(Buffer* buffer) {
   auto& device = *static_cast<Device*>(buffer->owner);
   device.runtime().release(device.ordinal(), address_of(*buffer));
-  delete buffer;
+  buffer->~Buffer();
+  free_block(buffer, sizeof(Buffer));
 }
 
 // What a device can do, for people.
@@ -103,13 +104,14 @@ class Cube : public Backend {
 
   Ref<Buffer> allocate(int ordinal, size_t bytes) override {
     Device& device = at(ordinal);
-    auto buffer = std::make_unique<Buffer>();
+    const runtime::Address memory = runtime_.allocate(ordinal, bytes);
+    auto* buffer = new (allocate_block(sizeof(Buffer))) Buffer;
     buffer->device = ordinal;
-    buffer->data = reinterpret_cast<void*>(runtime_.allocate(ordinal, bytes));
+    buffer->data = reinterpret_cast<void*>(memory);
     buffer->bytes = bytes;
     buffer->release = release;
     buffer->owner = &device;
-    return Ref<Buffer>::adopt(buffer.release());
+    return Ref<Buffer>::adopt(buffer);
   }
   MemoryUse memory(int ordinal) override {
     const runtime::MemoryUse use = runtime_.memory(ordinal);

@@ -161,30 +161,28 @@ void LaunchBatch::launch_recorded() {
   device_.runtime().run(device_.ordinal(), *best->recording);
 }
 
-// Calls `work` with the arguments as a runtime takes them.
-template <class Work>
-void LaunchBatch::with_arguments(const Entry& entry, Work work) const {
+// The arguments as a runtime takes them, until the next call.
+std::span<const uint64_t> LaunchBatch::arguments_of(const Entry& entry) {
   const auto& parameters = entry.program->source.parameters;
-  std::vector<uint64_t> arguments(parameters.size());
-  std::vector<runtime::TensorMap> maps(
-      size_t(std::count_if(parameters.begin(), parameters.end(), is_map)));
-  size_t at = entry.first, map = 0;
-  for (size_t i = 0; i < parameters.size(); i++) {
-    if (!is_map(parameters[i])) {
-      arguments[i] = words_[at++];
+  if (parameters.size() == entry.count) return {&words_[entry.first], entry.count};  // no map
+  arguments_.clear();
+  maps_.clear();
+  maps_.reserve(parameters.size());
+  size_t at = entry.first;
+  for (const runtime::ParameterKind parameter : parameters) {
+    if (!is_map(parameter)) {
+      arguments_.push_back(words_[at++]);
       continue;
     }
-    std::memcpy(&maps[map], &words_[at], sizeof maps[map]);
-    arguments[i] = reinterpret_cast<uint64_t>(&maps[map++]);
+    std::memcpy(&maps_.emplace_back(), &words_[at], sizeof(runtime::TensorMap));
+    arguments_.push_back(reinterpret_cast<uint64_t>(&maps_.back()));
     at += kMapWords;
   }
-  work(std::span<const uint64_t>(arguments));
+  return arguments_;
 }
 
 void LaunchBatch::run(const Entry& entry) {
-  with_arguments(entry, [&](std::span<const uint64_t> arguments) {
-    device_.runtime().launch(device_.ordinal(), *entry.program, entry.grid, arguments);
-  });
+  device_.runtime().launch(device_.ordinal(), *entry.program, entry.grid, arguments_of(entry));
 }
 
 std::unique_ptr<runtime::Recording> LaunchBatch::record() {
@@ -219,9 +217,7 @@ void LaunchBatch::change(Known& known) {
   for (size_t i = 0; i < entries_.size(); i++) {
     const Entry& entry = entries_[i];
     if (!differs(known, entry)) continue;
-    with_arguments(entry, [&](std::span<const uint64_t> arguments) {
-      device_.runtime().change(device_.ordinal(), *known.recording, i, arguments);
-    });
+    device_.runtime().change(device_.ordinal(), *known.recording, i, arguments_of(entry));
     std::copy_n(words_.begin() + ptrdiff_t(entry.first), entry.count,
                 known.words.begin() + ptrdiff_t(entry.first));
   }

@@ -71,13 +71,14 @@ class LaunchBatch : public Batch {
   // others were recorded.
   size_t differences(const Known& known, size_t most) const;
   bool differs(const Known& known, const Entry& entry) const;
-  template <class Work>
-  void with_arguments(const Entry& entry, Work work) const;
+  std::span<const uint64_t> arguments_of(const Entry& entry);
   void forget();
 
   Device& device_;
   std::vector<Entry> entries_;
   std::vector<uint64_t> words_;
+  std::vector<uint64_t> arguments_;  // of the launch under way, and its maps
+  std::vector<runtime::TensorMap> maps_;
   std::vector<Reports::Request> requests_;
   std::vector<Known> known_;
   bool can_record_ = true;

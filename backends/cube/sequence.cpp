@@ -1,13 +1,19 @@
 #include "backends/cube/sequence.h"
 
-#include <deque>
+#include <array>
 
 #include "backends/cube/batch.h"
 #include "backends/cube/elementwise.h"
 #include "backends/cube/operand.h"
 #include "base/error.h"
+#include "base/few.h"
 
 namespace fornax::cube {
+namespace {
+
+constexpr size_t kMostScratch = 8;
+
+}  // namespace
 
 void ScratchSequence::add(Launch launch) {
   auto list = std::make_unique<LaunchList>(device_);
@@ -16,22 +22,24 @@ void ScratchSequence::add(Launch launch) {
 }
 
 Place ScratchSequence::scratch(int64_t bytes) {
+  FORNAX_CHECK(scratch_.size() < kMostScratch);
   scratch_.push_back(size_t(bytes));
   return Place::input(inputs_ + int(scratch_.size()) - 1);
 }
 
 void ScratchSequence::run(std::span<const Argument> inputs,
                           std::span<const Argument> outputs) const {
+  if (scratch_.empty()) return Sequence::run(inputs, outputs);
   ScratchMemory memory(device_);
-  std::deque<Buffer> buffers;
-  std::vector<Argument> all(inputs.begin(), inputs.end());
-  for (const size_t bytes : scratch_) {
-    Buffer& buffer = buffers.emplace_back();
-    buffer.data = reinterpret_cast<void*>(memory.allocate(bytes));
-    buffer.bytes = bytes;
-    all.push_back({&buffer, 0, {}});
+  std::array<Buffer, kMostScratch> buffers;
+  Few<Argument, 16> all;
+  for (const Argument& input : inputs) all.push_back(input);
+  for (size_t i = 0; i < scratch_.size(); i++) {
+    buffers[i].data = reinterpret_cast<void*>(memory.allocate(scratch_[i]));
+    buffers[i].bytes = scratch_[i];
+    all.push_back({&buffers[i], 0, {}});
   }
-  Sequence::run(all, outputs);
+  Sequence::run({all.begin(), all.end()}, outputs);
 }
 
 Source source_of(Device& device, ScratchSequence& sequence, const Group& group, int operand) {

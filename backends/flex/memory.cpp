@@ -48,6 +48,56 @@ void count_use(size_t bytes) {
 }
 void count_release(size_t bytes) { store().in_use.fetch_sub(bytes, std::memory_order_relaxed); }
 
+// Small buffers come and go by the million: each thread counts its own without a locked
+// instruction, and passes on what has become much.  A thread that frees what another has made
+// counts below 0; the sum is right.
+struct SmallCount {
+  static constexpr int64_t kMuch = 64 << 10;
+  std::atomic<int64_t> bytes{0};
+  SmallCount();
+  ~SmallCount();
+  void add(int64_t more) {
+    int64_t sum = bytes.load(std::memory_order_relaxed) + more;
+    if (sum >= kMuch) {
+      count_use(size_t(sum));
+      sum = 0;
+    } else if (sum <= -kMuch) {
+      count_release(size_t(-sum));
+      sum = 0;
+    }
+    bytes.store(sum, std::memory_order_relaxed);
+  }
+};
+struct SmallCounts {
+  std::mutex mutex;
+  std::vector<const SmallCount*> living;
+  int64_t ended = 0;  // of threads that are gone
+};
+SmallCounts& small_counts() {
+  static auto* counts = new SmallCounts;
+  return *counts;
+}
+SmallCount::SmallCount() {
+  std::lock_guard lock(small_counts().mutex);
+  small_counts().living.push_back(this);
+}
+SmallCount::~SmallCount() {
+  std::lock_guard lock(small_counts().mutex);
+  std::erase(small_counts().living, this);
+  small_counts().ended += bytes.load(std::memory_order_relaxed);
+}
+thread_local SmallCount small_count;
+
+// What threads have not passed on; may be below 0.
+int64_t small_bytes() {
+  std::lock_guard lock(small_counts().mutex);
+  int64_t sum = small_counts().ended;
+  for (const SmallCount* count : small_counts().living) {
+    sum += count->bytes.load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
 // Memory aligned to 2 MiB: more is mapped, and both ends given back.
 void* map_huge(size_t bytes) {
   char* mapped = static_cast<char*>(
@@ -88,7 +138,7 @@ void give_to_system(void* block, size_t bytes) {
   fail(ErrorKind::out_of_memory,
        "cpu: no memory for {} bytes; {} are in use and the machine has {}; free tensors or use "
        "smaller batches",
-       bytes, store().in_use.load(), physical_memory());
+       bytes, memory_use().in_use, physical_memory());
 }
 
 void* take_block(size_t bytes) {
@@ -114,7 +164,7 @@ void* take_block(size_t bytes) {
 
 void release_small(Buffer* buffer) {
   const size_t bytes = buffer->bytes + kHeader;
-  count_release(buffer->bytes);
+  small_count.add(-int64_t(buffer->bytes));
   buffer->~Buffer();
   free_block(buffer, bytes);
 }
@@ -150,7 +200,7 @@ Ref<Buffer> allocate_buffer(int device, size_t bytes) {
     buffer->data = block + kHeader;
     buffer->bytes = bytes;
     buffer->release = release_small;
-    count_use(bytes);
+    small_count.add(int64_t(bytes));
     return Ref<Buffer>::adopt(buffer);
   }
   if (bytes > physical_memory()) out_of_memory(bytes);
@@ -170,10 +220,10 @@ Ref<Buffer> allocate_buffer(int device, size_t bytes) {
 
 MemoryUse memory_use() {
   const Store& s = store();
-  const size_t in_use = s.in_use.load(std::memory_order_relaxed);
+  const size_t in_use = s.in_use.load(std::memory_order_relaxed) + size_t(small_bytes());
   // Small blocks are not in `reserved`: they belong to base/blocks.h.
   return {in_use, std::max(in_use, s.reserved.load(std::memory_order_relaxed)),
-          s.peak.load(std::memory_order_relaxed)};
+          std::max(in_use, s.peak.load(std::memory_order_relaxed))};
 }
 
 void trim_memory() {

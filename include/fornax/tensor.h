@@ -210,7 +210,7 @@ class Operand {
   bool is_number() const { return !tensor_; }
   const Tensor& tensor() const { return *tensor_; }  // Requires: !is_number()
   Scalar number() const { return scalar_; }
-  Site site() const { return site_; }
+  const Site& site() const { return site_; }
 
  private:
   const Tensor* tensor_ = nullptr;

@@ -114,6 +114,7 @@ void free_block(void* block, size_t bytes) {
     ::operator delete(block, std::align_val_t(64));
     return;
   }
+  if (!block) return;
   const int index = class_of(bytes);
   auto* free = static_cast<Free*>(block);
   free->next = local.head[size_t(index)];

@@ -2,7 +2,7 @@
 
 namespace fornax {
 
-thread_local Call* Call::current_ = nullptr;
+constinit thread_local Call* Call::current_ = nullptr;
 
 std::string_view name_of(ErrorKind kind) {
   switch (kind) {

@@ -24,13 +24,17 @@ class Call {
   Call& operator=(const Call&) = delete;
 
   // The site of the outermost call, or `otherwise` when no call is under way.
-  static Site site_or(Site otherwise) { return current_ ? current_->site_ : otherwise; }
+  // By its parts: a copy of what was just written in parts stalls.
+  static Site site_or(const Site& otherwise) {
+    const Site& site = current_ ? current_->site_ : otherwise;
+    return {site.file, site.line};
+  }
   static const char* name_or(const char* otherwise) {
     return current_ ? current_->name_ : otherwise;
   }
 
  private:
-  static thread_local Call* current_;
+  static constinit thread_local Call* current_;
   Call* outer_;
   const char* name_ = "";
   Site site_;

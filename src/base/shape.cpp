@@ -25,12 +25,13 @@ Shape::Shape(std::span<const int64_t> sizes) {
 
 int64_t Shape::element_count() const {
   int64_t count = 1;
-  bool overflow = false;
+  bool overflow = false, empty = false;
   for (int64_t size : *this) {
-    if (size == 0) return 0;
+    empty |= size == 0;
     overflow |= __builtin_mul_overflow(count, size, &count);
   }
-  if (overflow) {
+  if (empty) return 0;
+  if (overflow) [[unlikely]] {
     fail(ErrorKind::shape, "shape: element count overflows 64 bits: {}", text_of(*this));
   }
   return count;

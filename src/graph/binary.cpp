@@ -132,8 +132,8 @@ class Reader {
     for (char& c : text) c = char(byte());
     return text;
   }
-  std::vector<int64_t> list(const char* what) {
-    std::vector<int64_t> numbers(count(what));
+  Attributes list(const char* what) {
+    Attributes numbers(count(what));
     for (int64_t& value : numbers) value = signed_number();
     return numbers;
   }
@@ -177,7 +177,7 @@ void read_step(Reader& in, Graph& graph, const std::vector<Op>& ops,
   const Op op = ops[in.position(ops.size(), "op")];
   Type type;
   type.dtype = dtypes[in.position(dtypes.size(), "dtype")];
-  const std::vector<int64_t> sizes = in.list("sizes");
+  const Attributes sizes = in.list("sizes");
   if (sizes.size() > size_t(kMaxRank)) in.wrong(fmt::format("{} axes are too many", sizes.size()));
   type.shape = Shape(std::span(sizes));
   std::vector<int> inputs(in.count("inputs"));

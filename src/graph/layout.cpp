@@ -3,28 +3,6 @@
 
 namespace fornax {
 
-Layout row_major(const Shape& shape) {
-  Layout layout;
-  int64_t stride = 1;
-  for (int axis = shape.rank() - 1; axis >= 0; axis--) {
-    layout.strides[axis] = stride;
-    stride *= shape[axis];
-  }
-  return layout;
-}
-
-bool is_contiguous(const Shape& shape, const Layout& layout) {
-  for (int64_t size : shape) {
-    if (size == 0) return true;
-  }
-  int64_t stride = 1;
-  for (int axis = shape.rank() - 1; axis >= 0; axis--) {
-    if (shape[axis] != 1 && layout.strides[axis] != stride) return false;
-    stride *= shape[axis];
-  }
-  return true;
-}
-
 namespace {
 
 // Strides for `to` over the elements of `from`: runs of axes that can be walked with one stride are

@@ -36,7 +36,9 @@ void destroy(Node* node) {
   }
 }
 
-Node::~Node() { drop_tape(*this); }
+Node::~Node() {
+  if (tape.load(std::memory_order_relaxed)) drop_tape(*this);
+}
 
 Ref<Tape> tape_of(const Node& node) { return Ref<Tape>(node.tape.load(std::memory_order_acquire)); }
 

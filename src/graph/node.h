@@ -39,28 +39,38 @@ struct Marks {
   bool eager : 1 = false;      // run each op as it is written
 };
 
+inline Marks union_of(Marks a, Marks b) {
+  a.autodiff |= b.autodiff;
+  a.recompute |= b.recompute;
+  a.eager |= b.eager;
+  return a;
+}
+
 struct Node {
   std::atomic<uint32_t> references{1};
   std::atomic<uint32_t> handles{0};
   std::atomic<State> state{State::pending};
   Op op = Op::leaf;
   Marks marks;
-  int16_t device = 0;  // number of the physical device
-  Type type;
+  int16_t device = 0;                // number of the physical device
+  uint32_t index = 0;                // pending: position in the stream's list
+  std::atomic<Tape*> tape{nullptr};  // owned; set while gradients may be asked for
+  Stream* stream = nullptr;          // pending: where
+  union {
+    Type type;
+  };
   Few<Ref<Node>> inputs;
   Attributes attributes;
   Scalar scalar;
   Site site;
-
-  Layout layout;  // ready: where the elements lie in buffer
   Ref<Buffer> buffer;
   std::shared_ptr<const Error> failure;
+  union {
+    Layout layout;  // ready: where the elements lie in buffer
+  };
 
-  Stream* stream = nullptr;          // pending: where
-  uint32_t index = 0;                // pending: position in the stream's list
-  std::atomic<Tape*> tape{nullptr};  // owned; set while gradients may be asked for
-
-  Node() = default;
+  // type and layout are left to whoever knows them: most of a node's bytes are theirs.
+  Node() {}
   ~Node();
   static void* operator new(size_t bytes) { return allocate_block(bytes); }
   static void operator delete(void* block, size_t bytes) { free_block(block, bytes); }

@@ -45,8 +45,10 @@ constexpr Saved saved_list(std::string_view list, int operand) {
   return saved;
 }
 
+}  // namespace
+
 // clang-format off
-constexpr OpInfo kTable[] = {
+constexpr OpInfo kOpTable[] = {
 #define OP1(name, rule, value, dx, doc) \
   {#name, 1, Family::pointwise, Rule::rule, #value, #dx, {saved_by(#dx, "x")}, doc},
 #define OP2(name, rule, value, da, db, doc) \
@@ -62,14 +64,11 @@ constexpr OpInfo kTable[] = {
 };
 // clang-format on
 
-}  // namespace
-
-const OpInfo& info(Op op) { return kTable[size_t(op)]; }
-int op_count() { return int(std::size(kTable)); }
+int op_count() { return int(std::size(kOpTable)); }
 
 bool parse_op(std::string_view name, Op& out) {
-  for (size_t i = 0; i < std::size(kTable); i++) {
-    if (kTable[i].name != name) continue;
+  for (size_t i = 0; i < std::size(kOpTable); i++) {
+    if (kOpTable[i].name != name) continue;
     out = Op(i);
     return true;
   }

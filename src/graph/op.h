@@ -1,5 +1,6 @@
 // The vocabulary: which ops exist and what the table says of each.  All constant data.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -56,7 +57,8 @@ struct OpInfo {
   std::string_view documentation;
 };
 
-const OpInfo& info(Op op);
+extern const OpInfo kOpTable[];
+inline const OpInfo& info(Op op) { return kOpTable[size_t(op)]; }
 int op_count();
 // The op named `name`; false where there is none.
 bool parse_op(std::string_view name, Op& out);

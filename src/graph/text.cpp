@@ -85,8 +85,8 @@ class Line {
   }
 
   // "1,2" up to `close`.
-  std::vector<int64_t> numbers(char close, const char* close_text) {
-    std::vector<int64_t> list;
+  Attributes numbers(char close, const char* close_text) {
+    Attributes list;
     if (take(close)) return list;
     do {
       list.push_back(integer("a number"));
@@ -111,7 +111,7 @@ Type parse_type(Line& line) {
   const std::string_view name = line.word();
   if (!parse_dtype(name, type.dtype)) line.wrong(fmt::format("no dtype \"{}\"", printable(name)));
   line.expect('[', "[ and the sizes");
-  const std::vector<int64_t> sizes = line.numbers(']', "]");
+  const Attributes sizes = line.numbers(']', "]");
   if (sizes.size() > size_t(kMaxRank)) {
     line.wrong(fmt::format("{} axes, at most {} are possible", sizes.size(), kMaxRank));
   }

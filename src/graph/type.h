@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/blocks.h"
 #include "graph/op.h"
 
 namespace fornax {
@@ -20,7 +21,7 @@ struct Type {
 std::string text_of(const Type& type);  // "f32[4,3]"
 
 // An op's settings: integers whose meaning graph/attributes.h defines per op.
-using Attributes = std::vector<int64_t>;
+using Attributes = std::vector<int64_t, BlockAllocator<int64_t>>;
 
 // Where the elements of a value lie in its buffer, in elements.  Strides may be 0 or negative.
 struct Layout {
@@ -29,10 +30,27 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 // Row-major strides from offset 0.
-Layout row_major(const Shape& shape);
+inline Layout row_major(const Shape& shape) {
+  Layout layout;
+  int64_t stride = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; axis--) {
+    layout.strides[axis] = stride;
+    stride *= shape[axis];
+  }
+  return layout;
+}
 // Whether the elements lie in row-major order without gaps, at any offset.  Axes of size 1 and
 // values without elements place no demand: this is the library's one definition of contiguous.
-bool is_contiguous(const Shape& shape, const Layout& layout);
+inline bool is_contiguous(const Shape& shape, const Layout& layout) {
+  int64_t stride = 1;
+  bool follows = true;
+  for (int axis = shape.rank() - 1; axis >= 0; axis--) {
+    if (shape[axis] == 0) return true;
+    follows &= shape[axis] == 1 || layout.strides[axis] == stride;
+    stride *= shape[axis];
+  }
+  return follows;
+}
 
 // The layout that the view `op` of a value with `type` and `layout` has, or false where the
 // elements cannot be reached by strides (a reshape of a non-contiguous value): copy first. `result`

@@ -12,7 +12,7 @@ constexpr size_t kSmallSegment = 2 << 20;
 constexpr size_t kMiddling = 10 << 20;  // the largest block of a shared large segment
 constexpr size_t kMiddlingSegment = 20 << 20;
 constexpr size_t kLargeUnit = 2 << 20;  // of a segment for one block
-constexpr size_t kMostRecent = 32;
+constexpr size_t kMostRecent = 4096;
 
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -24,10 +24,12 @@ struct Pool::Block {
   size_t bytes;
   bool small;
   bool used = false;
-  bool recent = false;  // free, and in the list of recent ones
+  bool recent = false;  // free, and among the recent ones
   Block* previous = nullptr;
   Block* next = nullptr;
 };
+
+bool Pool::lies_higher(const Block* a, const Block* b) { return a->address > b->address; }
 
 bool Pool::is_worth_cutting(const Block& block, size_t bytes) {
   return block.bytes - bytes >= (block.small ? kUnit : kSmall);
@@ -67,19 +69,26 @@ Address Pool::allocate(size_t bytes) {
 
 // A block that would not be cut.
 Pool::Block* Pool::find_recent(size_t bytes, bool small) {
-  for (size_t i = recent_.size(); i-- > 0;) {
-    Block* block = recent_[i];
-    if (block->small != small || block->bytes < bytes || is_worth_cutting(*block, bytes)) continue;
-    recent_.erase(recent_.begin() + ptrdiff_t(i));
-    block->recent = false;
-    return block;
-  }
-  return nullptr;
+  RecentBlocks& recent = recent_blocks(small);
+  auto found = recent.lower_bound(bytes);
+  while (found != recent.end() && found->second.empty()) ++found;
+  if (found == recent.end() || is_worth_cutting(*found->second.back(), bytes)) return nullptr;
+  std::pop_heap(found->second.begin(), found->second.end(), lies_higher);
+  Block* block = found->second.back();
+  found->second.pop_back();
+  recent_count_--;
+  block->recent = false;
+  return block;
 }
 
 void Pool::settle_recent() {
-  for (Block* block : recent_) settle(block);
-  recent_.clear();
+  for (RecentBlocks* recent : {&recent_small_, &recent_large_}) {
+    for (const auto& [bytes, blocks] : *recent) {
+      for (Block* block : blocks) settle(block);
+    }
+    recent->clear();
+  }
+  recent_count_ = 0;
 }
 
 // The smallest block that is large enough.
@@ -133,11 +142,10 @@ void Pool::release(Address memory) noexcept {
   block->used = false;
   use_.in_use -= block->bytes;
   block->recent = true;
-  recent_.push_back(block);
-  if (recent_.size() <= kMostRecent) return;
-  Block* oldest = recent_.front();
-  recent_.erase(recent_.begin());
-  settle(oldest);
+  std::vector<Block*>& alike = recent_blocks(block->small)[block->bytes];
+  alike.push_back(block);
+  std::push_heap(alike.begin(), alike.end(), lies_higher);
+  if (++recent_count_ > kMostRecent) settle_recent();
 }
 
 // Joins a free block with its free neighbours.

@@ -2,15 +2,17 @@
 //
 // Small blocks share segments of 2 MiB, middling ones segments of 20 MiB, and anything larger has a
 // segment of its own; the best fitting free block is used, and cut where much would be left.  Free
-// neighbours are joined, but for the blocks that were given back last: work that repeats asks for
-// just their sizes again, and gets them without a search.  Blocks are multiples of 512 bytes, and
-// aligned to them when segments are.
+// neighbours are joined only when a size is wanted that was not given back lately: work that
+// repeats asks for just the same sizes again, and gets them without a search; the lowest address
+// first, so that values that are replaced in turn move between two places and no more.  Blocks are
+// multiples of 512 bytes, and aligned to them when segments are.
 //
 // Thread-safety: every function may be called from several threads at once; `take` and `give` are
 // called under the pool's lock.
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -42,9 +44,12 @@ class Pool {
     bool operator()(const Block* a, const Block* b) const;
   };
   using FreeBlocks = std::set<Block*, BySize>;
+  using RecentBlocks = std::map<size_t, std::vector<Block*>>;  // by size; heaps by address
 
   FreeBlocks& free_blocks(bool small) { return small ? small_ : large_; }
+  static bool lies_higher(const Block* a, const Block* b);
   static bool is_worth_cutting(const Block& block, size_t bytes);
+  RecentBlocks& recent_blocks(bool small) { return small ? recent_small_ : recent_large_; }
   Block* find_recent(size_t bytes, bool small);
   void settle_recent();
   void settle(Block* block);
@@ -58,7 +63,8 @@ class Pool {
   Give give_;
   std::mutex mutex_;  // of what follows
   FreeBlocks small_, large_;
-  std::vector<Block*> recent_;  // free, in no set and not joined; the last one was released last
+  RecentBlocks recent_small_, recent_large_;  // free, in no set and not joined
+  size_t recent_count_ = 0;
   std::unordered_map<Address, std::unique_ptr<Block>> blocks_;  // used and free
   MemoryUse use_;
 };

@@ -97,8 +97,8 @@ void Flush::describe() {
     key_.push_back(uint64_t(node.op) << 56 | uint64_t(node.type.dtype) << 48 |
                    uint64_t(node.type.shape.rank()) << 40 | uint64_t(live_outlives_[k]) << 36 |
                    uint64_t(node.attributes.size()) << 16 | uint64_t(node.inputs.size()));
-    key_.insert(key_.end(), node.type.shape.begin(), node.type.shape.end());
-    key_.insert(key_.end(), node.attributes.begin(), node.attributes.end());
+    for (const int64_t size : node.type.shape) key_.push_back(uint64_t(size));
+    for (const int64_t attribute : node.attributes) key_.push_back(uint64_t(attribute));
     for (const Ref<Node>& input : node.inputs) {
       if (pends(*input)) {
         key_.push_back(uint64_t(compact_[input->index]) << 1 | 1);
@@ -136,9 +136,10 @@ void Flush::describe_leaf(FlushLeaf& leaf) {
   const Shape& shape = node.type.shape;
   key_.push_back(uint64_t(node.type.dtype) << 48 | uint64_t(shape.rank()) << 40 |
                  uint64_t(leaf.dies) << 1 | uint64_t(constant));
-  key_.insert(key_.end(), shape.begin(), shape.end());
-  if (!constant) {
-    key_.insert(key_.end(), node.layout.strides, node.layout.strides + shape.rank());
+  for (const int64_t size : shape) key_.push_back(uint64_t(size));
+  if (constant) return;
+  for (int axis = 0; axis < shape.rank(); axis++) {
+    key_.push_back(uint64_t(node.layout.strides[axis]));
   }
 }
 

@@ -95,7 +95,11 @@ void throw_unread_failure(int device) {
   if (first) throw Error(*first);
 }
 
-Stream::Stream(int device) : device_(device), flush_(std::make_unique<Flush>(device)) {}
+Stream::Stream(int device)
+    : most_ops_(settings().pending_ops),
+      most_bytes_(settings().pending_bytes),
+      device_(device),
+      flush_(std::make_unique<Flush>(device)) {}
 Stream::~Stream() = default;
 
 Stream& Stream::of_this_thread(int device) {
@@ -116,12 +120,12 @@ void Stream::flush_all(int device) {
 }
 
 void Stream::record(Ref<Node> node) {
+  const int64_t bytes = byte_count(node->type);
   std::lock_guard lock(mutex_);
-  const auto bytes = int64_t(byte_count(node->type));
   // Run before the node joins: it has no handle yet, and would be computed though nobody may keep
   // it.
-  if (int64_t(pending_.size()) >= settings().pending_ops ||
-      (!pending_.empty() && pending_bytes_ + bytes > settings().pending_bytes)) {
+  if (int64_t(pending_.size()) >= most_ops_ ||
+      (!pending_.empty() && pending_bytes_ + bytes > most_bytes_)) {
     flush_locked();
   }
   node->stream = this;

@@ -37,6 +37,7 @@ class Stream {
  private:
   void flush_locked();
 
+  const int64_t most_ops_, most_bytes_;
   const int device_;
   std::mutex mutex_;
   std::vector<Ref<Node>> pending_;

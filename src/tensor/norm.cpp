@@ -35,45 +35,43 @@ struct Standard {
   double epsilon;
   bool centred;
 };
-struct Statistics {
-  Tensor mean, factor;  // the mean is undefined where nothing is centred
+struct Lines {
+  Tensor distance, mean, factor;  // the mean is undefined where nothing is centred
+  Tensor brought() const { return distance * factor; }
 };
 
-Statistics statistics_of(const Tensor& x, const Standard& s) {
+Lines lines_of(const Tensor& x, const Standard& s) {
   const Tensor mean = s.centred ? mean_over(x, s.over) : Tensor();
-  const Tensor power = mean_over(square(s.centred ? x - mean : x), s.over);
-  return {mean, rsqrt(power + s.epsilon)};
-}
-
-Tensor brought(const Tensor& x, const Statistics& by) {
-  return (by.mean.defined() ? x - by.mean : x) * by.factor;
+  const Tensor distance = s.centred ? x - mean : x;
+  return {distance, mean, rsqrt(mean_over(square(distance), s.over) + s.epsilon)};
 }
 
 // With y the result and g its gradient, that of x is factor * (g - mean(g) - y * mean(g * y)), the
 // means over the line (Ba, Kiros and Hinton, "Layer normalization", 2016; for RMS norm without the
-// second term).  Keeps x and the statistics alone.
+// second term).  Keeps x, mean and factor alone.
 Tensor standardised(const Tensor& x, const Standard& s) {
   note_read(x);
-  if (!tape_of(x) || !grad_enabled()) {
-    const Tensor wide = computable(x);
-    return brought(wide, statistics_of(wide, s));
-  }
-  Statistics known;
+  if (!tape_of(x) || !grad_enabled()) return lines_of(computable(x), s).brought();
+  Lines known;
   const Tensor result = [&] {
     Untracked untracked;
-    const Tensor wide = computable(x);
-    known = statistics_of(wide, s);
-    return brought(wide, known);
+    known = lines_of(computable(x), s);
+    return known.brought();
   }();
+  known.distance = {};
   auto custom = std::make_shared<CustomGradient>();
   custom->name = "standardise";
   custom->backward = [x, s, known](const std::vector<Tensor>& gradients) {
     const Tensor wide = computable(x), &g = gradients[0];
-    // A gradient that is differentiated depends on x through the statistics too.
-    const Statistics by = grad_enabled() ? statistics_of(wide, s) : known;
+    Lines lines = known;
+    if (grad_enabled()) {  // a gradient that is differentiated depends on x through the factor too
+      lines = lines_of(wide, s);
+    } else {
+      lines.distance = s.centred ? wide - known.mean : wide;
+    }
     const Tensor across = s.centred ? g - mean_over(g, s.over) : g;
-    const Tensor y = brought(wide, by);
-    return std::vector<Tensor>{(across - y * mean_over(g * y, s.over)) * by.factor};
+    const Tensor y = lines.brought();
+    return std::vector<Tensor>{(across - y * mean_over(g * y, s.over)) * lines.factor};
   };
   set_tape(result, custom_tape(result, {x}, std::move(custom)));
   return result;

@@ -17,13 +17,6 @@ namespace {
 thread_local bool grads = true;
 thread_local ReadList* reads = nullptr;
 
-Marks union_of(Marks a, Marks b) {
-  a.autodiff |= b.autodiff;
-  a.recompute |= b.recompute;
-  a.eager |= b.eager;
-  return a;
-}
-
 [[noreturn]] void mixed_devices(Op op, const Node& a, const Node& b, Site site) {
   throw_error(ErrorKind::device,
               fmt::format("{}: operands are on {} ({}) and {} ({}); move one with to(device)",
@@ -294,6 +287,7 @@ bool same_tensors(std::span<const Operand* const> operands, Rule rule, Node** no
 
 Tensor record_pointwise(Op op, std::initializer_list<const Operand*> operands) {
   const std::span<const Operand* const> list(operands.begin(), operands.size());
+  if (Ref<Node> result = small_result(op, list)) return first_handle(std::move(result));
   const Rule rule = info(op).rule;
   Node* nodes[3];
   if (same_tensors(list, rule, nodes)) {

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "backend/registry.h"
+#include "base/error.h"
 #include "graph/evaluate.h"
 
 namespace fornax {
@@ -10,54 +11,135 @@ namespace {
 
 constexpr size_t kMostOperands = 3;
 
-// Where the kernel reads an operand, and whether it is one element for all.
-struct Operand {
-  const void* data;
-  bool single;
+// What the kernel reads: where operands lie, and whether one is one element for all.
+struct Reads {
+  const void* data[kMostOperands];
+  bool single[kMostOperands];
+  uint64_t numbers[kMostOperands];  // those operands that are numbers
+
+  void number(size_t i, DType dtype, const Scalar& value) {
+    store(dtype, &numbers[i], 0, word_of(dtype, value));
+    data[i] = &numbers[i];
+    single[i] = true;
+  }
+  void memory(size_t i, const Node& node) {
+    const auto* bytes = static_cast<const char*>(node.buffer->data);
+    data[i] = bytes + node.layout.offset * int64_t(size_of(node.type.dtype));
+    single[i] = node.type.shape.rank() == 0;
+  }
 };
 
-bool operand_of(const Node& input, const Node& result, uint64_t& number, Operand& out) {
+// The number of elements if there are some and they are few, else 0.
+int64_t small_count(const Shape& shape) {
+  int64_t count = 1;
+  for (const int64_t size : shape) {
+    if (size > kSmallElements) return 0;
+    count *= size;
+    if (count > kSmallElements) return 0;
+  }
+  return count;
+}
+
+bool reads(const Node& input, const Node& result, size_t i, Reads& out) {
   const State state = input.state.load(std::memory_order_acquire);
   if (state == State::constant) {
-    store(input.type.dtype, &number, 0, word_of(input.type.dtype, input.scalar));
-    out = {&number, true};
+    out.number(i, input.type.dtype, input.scalar);
     return true;
   }
   if (state != State::ready) return false;
-  const bool single = input.type.shape.rank() == 0;
-  if (!single &&
+  if (input.type.shape.rank() != 0 &&
       (input.type.shape != result.type.shape || !is_contiguous(input.type.shape, input.layout))) {
     return false;
   }
-  const auto* bytes = static_cast<const char*>(input.buffer->data);
-  out = {bytes + input.layout.offset * int64_t(size_of(input.type.dtype)), single};
+  out.memory(i, input);
   return true;
 }
 
+// The result's memory with its values; none where there is no kernel.
+Ref<Buffer> computed(PhysicalDevice& device, int number, Op op, DType dtype, int64_t count,
+                     size_t bytes, const Reads& reads) {
+  Ref<Buffer> buffer = device.backend->allocate(device.ordinal, bytes);
+  if (!device.small_kernel(op, dtype, count, buffer->data, reads.data, reads.single)) return {};
+  buffer->device = number;
+  mark_made_by(*buffer, op);
+  return buffer;
+}
+
+bool gives_bool(Rule rule) { return rule == Rule::boolean || rule == Rule::floating_boolean; }
+
+// Whether a number keeps the dtype of the tensors beside it.
+bool adopts(const Scalar& number, DType dtype) {
+  if (number.kind() == Scalar::Kind::floating) return is_floating(dtype);
+  return !is_boolean(dtype);
+}
+
 }  // namespace
+
+Ref<Node> small_result(Op op, std::span<const Operand* const> operands) {
+  const OpInfo& row = info(op);
+  if (row.rule == Rule::selected) return {};
+  const Node* first = nullptr;
+  for (const Operand* operand : operands) {
+    if (!operand->is_number()) {
+      first = operand->tensor().node();
+      break;
+    }
+  }
+  if (!first) return {};
+  const DType dtype = first->type.dtype;
+  const Shape& shape = first->type.shape;
+  const int64_t count = small_count(shape);
+  PhysicalDevice& device = physical_device(first->device);
+  const bool wants_float = row.rule == Rule::floating || row.rule == Rule::floating_boolean;
+  if (count == 0 || !device.small_kernel || (wants_float && !is_floating(dtype))) return {};
+  Reads reads;
+  Marks marks;
+  for (size_t i = 0; i < operands.size(); i++) {
+    if (operands[i]->is_number()) {
+      if (!adopts(operands[i]->number(), dtype)) return {};
+      reads.number(i, dtype, operands[i]->number());
+      continue;
+    }
+    const Node* node = operands[i]->tensor().node();
+    if (!node || node->state.load(std::memory_order_acquire) != State::ready ||
+        node->tape.load(std::memory_order_relaxed) || node->device != first->device ||
+        node->type.dtype != dtype || node->type.shape != shape ||
+        !is_contiguous(shape, node->layout)) {
+      return {};
+    }
+    reads.memory(i, *node);
+    marks = union_of(marks, node->marks);
+  }
+  const DType result_dtype = gives_bool(row.rule) ? DType::bool_ : dtype;
+  Ref<Buffer> buffer = computed(device, first->device, op, dtype, count,
+                                size_t(count) * size_of(result_dtype), reads);
+  if (!buffer) return {};
+  auto result = Ref<Node>::adopt(new Node);
+  result->op = op;
+  result->marks = marks;
+  result->device = first->device;
+  result->site = Call::site_or(operands[0]->site());
+  new (&result->type) Type{result_dtype, shape};
+  new (&result->layout) Layout(row_major(shape));
+  result->buffer = std::move(buffer);
+  result->state.store(State::ready, std::memory_order_release);
+  return result;
+}
 
 bool run_small(Node& result, std::span<Node* const> inputs) {
   if (!is_pointwise(result.op)) return false;
   PhysicalDevice& device = physical_device(result.device);
   if (!device.small_kernel) return false;
-  const int64_t count = result.type.shape.element_count();
-  if (count > kSmallElements || count == 0) return false;
-  uint64_t numbers[kMostOperands];
-  const void* data[kMostOperands];
-  bool single[kMostOperands];
+  const int64_t count = small_count(result.type.shape);
+  if (count == 0) return false;
+  Reads operands;
   for (size_t i = 0; i < inputs.size(); i++) {
-    Operand operand;
-    if (!operand_of(*inputs[i], result, numbers[i], operand)) return false;
-    data[i] = operand.data;
-    single[i] = operand.single;
+    if (!reads(*inputs[i], result, i, operands)) return false;
   }
-  const size_t bytes = size_t(count) * size_of(result.type.dtype);
-  Ref<Buffer> buffer = device.backend->allocate(device.ordinal, bytes);
   // The dtype that the op works in; for comparisons the result's is bool.
-  const DType dtype = inputs.back()->type.dtype;
-  if (!device.small_kernel(result.op, dtype, count, buffer->data, data, single)) return false;
-  buffer->device = result.device;
-  mark_made_by(*buffer, result.op);
+  Ref<Buffer> buffer = computed(device, result.device, result.op, inputs.back()->type.dtype, count,
+                                size_t(count) * size_of(result.type.dtype), operands);
+  if (!buffer) return false;
   result.buffer = std::move(buffer);
   new (&result.layout) Layout(row_major(result.type.shape));
   result.state.store(State::ready, std::memory_order_release);

@@ -1,10 +1,17 @@
 // Small ops on ready operands run at once: that is cheaper than recording them.
 #pragma once
+#include <fornax/tensor.h>
+
 #include <span>
 
 #include "graph/node.h"
 
 namespace fornax {
+
+// The result of a pointwise op, ready, where that takes nothing but its loop: tensors that are
+// ready, untracked, contiguous and of one dtype and shape, or numbers that adopt that dtype; at
+// most kSmallElements elements; a backend with a kernel for it.  None: record it.
+Ref<Node> small_result(Op op, std::span<const Operand* const> operands);
 
 // Makes `result` ready if its op is pointwise, its operands are ready or numbers, there are at most
 // kSmallElements elements, and the backend has a kernel.  False: record it.

@@ -14,8 +14,11 @@ Tensor::Tensor(const Tensor& other) : node_(other.node_) {
 }
 
 void Tensor::release() {
-  // No shortcut by a plain load: a backward pass may make a handle of a value that it has saved.
-  if (node_->handles.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  // The locked instruction is spared where nobody else knows the node; else a backward pass may be
+  // making a handle of a value that it has saved.
+  const bool alone = node_->handles.load(std::memory_order_acquire) == 1 &&
+                     node_->references.load(std::memory_order_acquire) == 1;
+  if (!alone && node_->handles.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   // The last handle: nobody can ask for gradients of this value any more.
   if (node_->tape.load(std::memory_order_relaxed)) drop_tape(*node_);
   Ref<Node>::adopt(node_);
