@@ -3,6 +3,9 @@
 //   lines     one thread per line along the axis goes through its values in order, or several that
 //             have a range of the result each.  What floats are added and multiplied with, where
 //             order matters, and what atomics do not have
+//   parts     as lines, where long lines of values are added up in short results, as in the
+//   gradient
+//             of a small embedding: each part of a line has sums of its own, which are added then
 //   marks     assign: each value marks its place with its number, where the greatest wins, and each
 //             place takes the value that is noted there
 //   atomics   whole numbers of 32 and 64 bits are added and compared in any order
@@ -22,6 +25,8 @@ namespace {
 // Lines are enough work for any device where there are that many, or where they are short.
 constexpr int64_t kManyLines = 1 << 16, kShortLine = 16;
 constexpr int kAhead = 8;  // indices that a thread looks up at once
+constexpr int64_t kShortPart = 64, kMostParts = 32;
+constexpr int64_t kMostPartSums = 1 << 22;
 
 Value combined(ScatterMode mode, Value old, Value value) {
   switch (mode) {
@@ -70,6 +75,15 @@ class Scatter {
     // Sums and products of small floats are rounded once, at the end.
     const bool wide = is_floating(dtype) && size_of(dtype) < 4 && accumulates();
     const DType computed = wide ? DType::f32 : dtype;
+    const int64_t parts = serial ? 1 : parts_for(lines);
+    if (parts > 1) {
+      const Place sums =
+          sequence->scratch(parts * shape.element_count() * int64_t(size_of(computed)));
+      sequence->add(cleared(sums, computed, parts * shape.element_count()));
+      sequence->add(by_lines(sums, computed, parts));
+      sequence->add(added(sums, computed, parts));
+      return sequence;
+    }
     const Strides plain = row_major_strides({shape.begin(), shape.end()});
     const CopySide from{base().place, 0, strides_over(shape, shape, base().layout), base().number};
     const CopySide y{Place::output(0), 0, plain, false};
@@ -78,7 +92,7 @@ class Scatter {
     sequence->add(prepare_cast(device_, from, dtype, sums, computed, shape));
     if (domain_.element_count() > 0) {
       const bool atomic = !serial && has_atomic(mode_, dtype);
-      sequence->add(atomic ? by_atomics() : by_lines(sums.place, computed));
+      sequence->add(atomic ? by_atomics() : by_lines(sums.place, computed, 1));
     }
     if (wide) sequence->add(prepare_cast(device_, sums, computed, y, dtype, shape));
     return sequence;
@@ -109,8 +123,24 @@ class Scatter {
   }
   int64_t size() const { return anchor_.result.shape[axis_]; }
 
-  std::unique_ptr<PreparedGroup> by_lines(Place results, DType dtype) const {
-    const int64_t length = domain_[axis_];
+  // The threads for each range of each line.
+  int64_t ranges_for(int64_t lines) const {
+    return std::clamp<int64_t>(kManyLines / std::max<int64_t>(lines, 1) / 2, 1,
+                               std::max<int64_t>(size(), 1));
+  }
+
+  int64_t parts_for(int64_t lines) const {
+    const DType dtype = anchor_.result.dtype;
+    if (mode_ != ScatterMode::add || !is_floating(dtype)) return 1;
+    const int64_t wanted = 2 * kManyLines / (lines * ranges_for(lines));
+    return std::clamp<int64_t>(std::min({wanted, domain_[axis_] / kShortPart,
+                                         kMostPartSums / anchor_.result.shape.element_count()}),
+                               1, kMostParts);
+  }
+
+  // `results` is one array per part.
+  std::unique_ptr<PreparedGroup> by_lines(Place results, DType dtype, int64_t parts) const {
+    const int64_t length = domain_[axis_], part = ceiling(length, parts);
     Shape lines = domain_;
     lines.erase(axis_);
     std::vector<Strides> strides = {strides_over(domain_, domain_, index().layout),
@@ -123,10 +153,10 @@ class Scatter {
       own.erase(own.begin() + axis_);
     }
     Nest nest = collapse(lines, std::move(strides));
-    const int64_t ranges = std::clamp<int64_t>(kManyLines / std::max<int64_t>(nest.count(), 1) / 2,
-                                               1, std::max<int64_t>(size(), 1));
-    nest.extents.insert(nest.extents.begin(), ranges);
-    for (Strides& own : nest.strides) own.insert(own.begin(), 0);
+    const int64_t ranges = ranges_for(nest.count());
+    nest.extents.insert(nest.extents.begin(), {parts, ranges});
+    for (Strides& own : nest.strides) own.insert(own.begin(), {0, 0});
+    nest.strides[2][0] = anchor_.result.shape.element_count();
     Frame frame;
     const auto extents = with(nest.extents, length);
     frame.read("index", index(), extents, with(nest.strides[0], steps[0]));
@@ -135,10 +165,12 @@ class Scatter {
     frame.number("size", DType::i64, size());
     frame.number("length", DType::i64, length);
     frame.number("range", DType::i64, ceiling(size(), ranges));
+    frame.number("part", DType::i64, part);
     const auto body = [mode = mode_](Builder& k, const Framed& f, const At& at) {
       const DType index = at.element.dtype();
-      const Value length = k.cast(f.numbers[1], index);
-      const Value first = k.cast(at.position[0], DType::i64) * f.numbers[2];
+      const Value part = k.cast(f.numbers[3], index), begin = at.position[0] * part;
+      const Value end = kernel::min(k.cast(f.numbers[1], index), begin + part);
+      const Value first = k.cast(at.position[1], DType::i64) * f.numbers[2];
       const auto put = [&](const Position& from, Value raw, Value there) {
         Value inside;
         const Value place = checked_index(k, raw, f.numbers[0], inside);
@@ -152,12 +184,12 @@ class Scatter {
           y.store(k, to, combined(mode, y.load(k, to), value));
         });
       };
-      k.loop(k.constant(index, 0), length, k.constant(index, kAhead), [&](Value i) {
+      k.loop(begin, end, k.constant(index, kAhead), [&](Value i) {
         std::vector<Position> from(kAhead, at.position);
         std::vector<Value> raw, there;
         for (int ahead = 0; ahead < kAhead; ahead++) {
           from[size_t(ahead)].push_back(i + ahead);
-          there.push_back(i + ahead < length);
+          there.push_back(i + ahead < end);
           const View& x = f.views[0];
           raw.push_back(x.load(k, from[size_t(ahead)], there.back(), k.constant(x.known.dtype, 0)));
         }
@@ -172,6 +204,48 @@ class Scatter {
                              .body = body,
                              .complaint = complaint()}));
     return list;
+  }
+
+  Launch cleared(Place memory, DType dtype, int64_t count) const {
+    Frame frame;
+    frame.write("y", memory, dtype, {count}, {1});
+    return walk(device_, {.name = "scatter",
+                          .key = "clear",
+                          .frame = std::move(frame),
+                          .extents = {count},
+                          .body = [](Builder& k, const Framed& f, const At& at) {
+                            const View& y = f.views[0];
+                            y.store(k, at.position, k.constant(y.known.dtype, 0));
+                          }});
+  }
+
+  // The base and the sums of all parts, in their order.
+  Launch added(Place sums, DType dtype, int64_t parts) const {
+    const Shape& shape = anchor_.result.shape;
+    const Strides plain = row_major_strides({shape.begin(), shape.end()});
+    const Nest nest = collapse(shape, {strides_over(shape, shape, base().layout), plain});
+    Frame frame;
+    frame.read("base", base(), nest.extents, nest.strides[0]);
+    frame.read("sums", sums, dtype, with(nest.extents, parts),
+               with(nest.strides[1], shape.element_count()));
+    frame.write("y", Place::output(0), anchor_.result.dtype, nest.extents, nest.strides[1]);
+    frame.number("parts", DType::i64, parts);
+    const auto body = [](Builder& k, const Framed& f, const At& at) {
+      const DType index = at.element.dtype(), computed = f.views[1].known.dtype;
+      kernel::Variable sum(k.cast(f.views[0].load(k, at.position), computed));
+      const auto add = [&](Value part) {
+        Position from = at.position;
+        from.push_back(part);
+        sum = sum.get() + f.views[1].load(k, from);
+      };
+      k.loop(k.constant(index, 0), k.cast(f.numbers[0], index), k.constant(index, 1), add);
+      f.views[2].store(k, at.position, k.cast(sum.get(), f.views[2].known.dtype));
+    };
+    return walk(device_, {.name = "scatter",
+                          .key = "add",
+                          .frame = std::move(frame),
+                          .extents = nest.extents,
+                          .body = body});
   }
 
   std::unique_ptr<PreparedGroup> by_atomics() const {
@@ -212,16 +286,7 @@ class Scatter {
     const Shape& shape = anchor_.result.shape;
     auto list = std::make_unique<LaunchList>(device_);
     const Place marks = list->scratch(size_t(shape.element_count()) * sizeof(int32_t));
-    const std::vector<int64_t> flat = {shape.element_count()};
-    Frame clear;
-    clear.write("mark", marks, DType::i32, flat, {1});
-    list->add(walk(device_, {.name = "scatter",
-                             .key = "clear",
-                             .frame = std::move(clear),
-                             .extents = flat,
-                             .body = [](Builder& k, const Framed& f, const At& at) {
-                               f.views[0].store(k, at.position, k.constant(DType::i32, 0));
-                             }}));
+    list->add(cleared(marks, DType::i32, shape.element_count()));
     list->add(mark(marks));
     list->add(take(marks));
     return list;

@@ -52,6 +52,8 @@ std::shared_ptr<const Driver> Driver::load(const std::string& path, std::string&
     absence = fmt::format("{}, CUDA {}, has no " #symbol, file, version_text(driver->version)); \
     return nullptr;                                                                             \
   }
+#define FORNAX_CUDA_LATER(name, symbol, ...) \
+  driver->name = reinterpret_cast<decltype(driver->name)>(dlsym(library, #symbol));
 #include "runtimes/cuda/driver.def"
   return driver;
 }

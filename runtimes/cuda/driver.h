@@ -35,6 +35,13 @@ struct LaunchNode {
   Context context = nullptr;  // the current one
 };
 
+// How one node of a graph comes after another.  By default when that is over; early: when all of
+// its blocks have allowed it, and the launch then waits for the rest by itself.
+struct Dependency {
+  unsigned char from_port = 0, to_port = 0, type = 0, reserved[5] = {};
+  static Dependency early() { return {.from_port = 1, .type = 1}; }
+};
+
 // The driver may return any number; these are the ones that mean something to us.
 enum class Result : int {
   success = 0,

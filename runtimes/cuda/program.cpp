@@ -77,10 +77,18 @@ Recording::~Recording() {
 }
 
 void Recording::add(const Program& program, LaunchNode launch) {
+  const Driver& driver = gpu_->driver();
   GraphNode node = nullptr;
   const GraphNode* before = parts_.empty() ? nullptr : &parts_.back().node;
-  gpu_->check(gpu_->driver().add_launch(&node, graph_, before, before ? 1 : 0, &launch),
-              "recording a launch");
+  const bool early = before && program.source.waits && driver.add_dependency;
+  const bool ordered = before && !early;
+  gpu_->check(
+      driver.add_launch(&node, graph_, ordered ? before : nullptr, ordered ? 1 : 0, &launch),
+      "recording a launch");
+  const Dependency how = Dependency::early();
+  if (early) {
+    gpu_->check(driver.add_dependency(graph_, before, &node, &how, 1), "ordering a launch");
+  }
   launch.parameters = nullptr;
   if (parts_.empty()) first_ = program.source.label;
   parts_.push_back({node, launch, program.source.parameters, program.module()});

@@ -53,6 +53,7 @@ Program Writer::run() {
   name_parameters();
   const std::string parameters = head();
   if (shared_.bytes > 0) put(std::string(spelling_.words.shared_memory));
+  if (settings_.waits) wait();
   region(kernel_.body);
   // Registers can be moved between warps only where a block has a processor to itself.
   const std::string threads = fmt::format("{}{}", kernel_.threads, maps_ ? ", 1" : "");
@@ -111,6 +112,14 @@ std::string Writer::head() {
   if (!counts.empty()) text += "," + counts;
   if (reports(kernel_, settings_.checked)) add(text, "i64* status");
   return text;
+}
+
+void Writer::wait() {
+  put(std::string(spelling_.words.wait));
+  for (size_t i = 0; i < kernel_.parameters.size(); i++) {
+    if (kernel_.parameters[i].type.memory != Memory::global) continue;
+    put(fmt::format(fmt::runtime(spelling_.words.begin), parameters_[i] + "_"));
+  }
 }
 
 std::string Writer::type_name(const ValueType& type) {

@@ -45,6 +45,7 @@ runtime::Source emit(const kernel::Kernel& kernel, const runtime::Capabilities& 
       source.text = text_of(kernel);
       break;
     case Language::cuda: {
+      source.waits = settings.waits = capabilities.compute >= 90;
       c_like::Program program = c_like::write(c_like::cuda(), kernel, settings);
       source.entry = std::move(program.entry);
       source.text = program.text();

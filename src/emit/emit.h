@@ -18,6 +18,7 @@ namespace fornax {
 
 struct EmitSettings {
   bool checked = false;  // every access is tested against the end of its memory (kernel/check.h)
+  bool waits = false;    // the program waits for the launch before it by itself (cuda, compute 90)
 };
 
 // Error(internal): a tile kernel, which kernel/lower.h must make a simt kernel first; an

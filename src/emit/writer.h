@@ -31,6 +31,7 @@ class Writer {
 
   // Text (c_like.cpp).
   std::string head();
+  void wait();
   void name_parameters();
   std::string type_name(const ValueType& type);
   template <class... Args>

@@ -22,19 +22,19 @@ namespace {
 
 // The number belongs to the columns: other versions of this library may use the same file.  The
 // code comes last, so that reading the other columns does not read it.
-#define FORNAX_TABLE "code_1"
+#define FORNAX_TABLE "code_2"
 #define FORNAX_COLUMNS                                                                  \
   "key, size, used, created, label, target, entry, threads, shared_bytes, parameters, " \
-  "registers, spilled_bytes, static_bytes, checksum, code"
+  "waits, registers, spilled_bytes, static_bytes, checksum, code"
 constexpr const char* kCreate = "CREATE TABLE IF NOT EXISTS " FORNAX_TABLE
                                 "(key BLOB PRIMARY KEY, size, used, created, label, target, entry, "
-                                "threads, shared_bytes, parameters, registers, spilled_bytes, "
-                                "static_bytes, checksum, code)";
+                                "threads, shared_bytes, parameters, waits, registers, "
+                                "spilled_bytes, static_bytes, checksum, code)";
 constexpr const char* kCreateIndex =
     "CREATE INDEX IF NOT EXISTS " FORNAX_TABLE "_used ON " FORNAX_TABLE "(used, size)";
 constexpr const char* kInsert = " INTO " FORNAX_TABLE "(" FORNAX_COLUMNS
-                                ") VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)";
-constexpr int kColumns = 15;
+                                ") VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)";
+constexpr int kColumns = 16;
 
 int64_t milliseconds_since_1970() {
   using namespace std::chrono;
@@ -70,8 +70,9 @@ CompiledCode read_row(const Statement& row) {
   found.source.threads = int(row.integer(7));
   found.source.shared_bytes = size_t(row.integer(8));
   for (const char kind : row.bytes(9)) found.source.parameters.push_back(ParameterKind(kind - '0'));
-  found.report = {int(row.integer(10)), int(row.integer(11)), int(row.integer(12))};
-  found.code = row.bytes(14);
+  found.source.waits = row.integer(10) != 0;
+  found.report = {int(row.integer(11)), int(row.integer(12)), int(row.integer(13))};
+  found.code = row.bytes(15);
   return found;
 }
 
@@ -81,9 +82,9 @@ void insert(Database& database, const std::string& key, const CompiledCode& c, i
   statement.bind_blob(1, key).bind(2, size_of(c)).bind(3, now).bind(4, now);
   statement.bind(5, c.source.label).bind(6, c.target).bind(7, c.source.entry);
   statement.bind(8, int64_t(c.source.threads)).bind(9, int64_t(c.source.shared_bytes));
-  statement.bind(10, parameters).bind(11, int64_t(c.report.registers));
-  statement.bind(12, int64_t(c.report.spilled_bytes)).bind(13, int64_t(c.report.shared_bytes));
-  statement.bind(14, checksum(c)).bind_blob(15, c.code);
+  statement.bind(10, parameters).bind(11, int64_t(c.source.waits));
+  statement.bind(12, int64_t(c.report.registers)).bind(13, int64_t(c.report.spilled_bytes));
+  statement.bind(14, int64_t(c.report.shared_bytes)).bind(15, checksum(c)).bind_blob(16, c.code);
   statement.step();
 }
 
@@ -182,7 +183,7 @@ std::optional<CompiledCode> CodeCache::find(const Hash128& key) noexcept {
     Statement row(*database_, "SELECT " FORNAX_COLUMNS " FROM " FORNAX_TABLE " WHERE key = ?1");
     if (!row.bind_blob(1, bytes).step()) return;
     CompiledCode code = read_row(row);
-    if (checksum(code) != row.integer(13)) return;
+    if (checksum(code) != row.integer(14)) return;
     const int64_t now = milliseconds_since_1970();
     if (now - row.integer(2) >= options_.note_use_after) uses_[bytes] = now;
     found = std::move(code);

@@ -59,6 +59,7 @@ struct Source {
   int threads = 128;        // of a block; one dimension
   size_t shared_bytes = 0;  // dynamic, of a block
   std::vector<ParameterKind> parameters;
+  bool waits = false;  // for the launch before it by itself, so it may begin while that runs
 };
 
 // What the compiler says of a program; -1 where it does not.

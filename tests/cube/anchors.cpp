@@ -96,6 +96,26 @@ TEST_F(Anchors, WholeNumbersMeetInAnyOrder) {
   }
 }
 
+// Values that floats represent exactly, so that the order of addition cannot be seen.
+TEST_F(Anchors, PartsOfLongLinesAreAddedUp) {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const int64_t count = 333, width = 3;
+    std::vector<int64_t> places, numbers, wanted(15, 2);
+    for (int64_t i = 0; i < count * width; i++) {
+      if (i % width == 0) places.push_back(i * 7 % 5);
+      numbers.push_back(i * 31 % 17 - 8);
+      wanted[size_t(places.back() * width + i % width)] += numbers.back();
+    }
+    Tensor index = whole(DType::i64, {count}, places);
+    index.type.shape = {count, width};
+    index.layout = {0, {1, 0}};
+    const auto y = scattered(whole(dtype, {5, width}, std::vector<int64_t>(15, 2)), index,
+                             whole(dtype, {count, width}, numbers), ScatterMode::add);
+    EXPECT_EQ(y, std::vector<double>(wanted.begin(), wanted.end()));
+    EXPECT_NE(last_source().find("sums"), std::string::npos) << last_source();
+  }
+}
+
 TEST_F(Anchors, ScatterSaysWhichIndexIsWrong) {
   const std::string words = "scatter: index 10 is outside axis 0 of i32[10], which has 10 elements";
   for (const ScatterMode mode : {ScatterMode::assign, ScatterMode::add, ScatterMode::multiply}) {

@@ -50,6 +50,7 @@ struct FunctionObject {
 struct GraphNodeObject {
   Function function = nullptr;
   Work work;
+  bool ordered = true;  // comes after the one before it
 };
 struct GraphObject {
   std::vector<std::unique_ptr<GraphNodeObject>> nodes;
@@ -448,22 +449,37 @@ Result cuGraphCreate(Graph* graph, unsigned) {
   state.graphs++;
   return Result::success;
 }
-// A chain: each launch comes after the one before.
+// A chain: each launch comes after the one before, by what it is added with or told then.
 Result cuGraphAddKernelNode_v2(GraphNode* node, Graph graph, const GraphNode* after, size_t count,
                                const LaunchNode* launch) {
   NEED_CONTEXT;
   const GraphNode last = graph->nodes.empty() ? nullptr : graph->nodes.back().get();
-  if (count != (last ? 1 : 0) || (last && *after != last)) return Result::invalid_value;
+  if (count > (last ? 1 : 0) || (count == 1 && *after != last)) return Result::invalid_value;
   auto made = std::make_unique<GraphNodeObject>();
   made->function = launch->function;
   const Result result = work_of(*launch, made->work);
   if (result != Result::success) return result;
+  made->ordered = !last || count == 1;
   *node = made.get();
   graph->nodes.push_back(std::move(made));
   return Result::success;
 }
+Result cuGraphAddDependencies_v2(Graph graph, const GraphNode* from, const GraphNode* to,
+                                 const Dependency*, size_t count) {
+  NEED_CONTEXT;
+  const size_t nodes = graph->nodes.size();
+  if (count != 1 || nodes < 2 || *to != graph->nodes[nodes - 1].get() ||
+      *from != graph->nodes[nodes - 2].get()) {
+    return Result::invalid_value;
+  }
+  (*to)->ordered = true;
+  return Result::success;
+}
 Result cuGraphInstantiateWithFlags(GraphExec* exec, Graph graph, unsigned long long) {
   NEED_CONTEXT;
+  for (const auto& node : graph->nodes) {
+    if (!node->ordered) return Result::invalid_value;
+  }
   *exec = make<GraphExecObject>();
   for (const auto& node : graph->nodes) (*exec)->work.emplace_back(node.get(), node->work);
   state.graphs++;
