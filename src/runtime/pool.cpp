@@ -6,7 +6,7 @@
 namespace fornax::runtime {
 namespace {
 
-constexpr size_t kUnit = 512;
+constexpr size_t kUnit = 256;
 constexpr size_t kSmall = 1 << 20;  // the largest block of a small segment
 constexpr size_t kSmallSegment = 2 << 20;
 constexpr size_t kMiddling = 10 << 20;  // the largest block of a shared large segment
@@ -54,8 +54,11 @@ Address Pool::allocate(size_t bytes) {
   const std::lock_guard lock(mutex_);
   Block* block = find_recent(bytes, small);
   if (!block) {
-    settle_recent();
     block = find(bytes, small);
+    if (!block) {
+      settle_recent();
+      block = find(bytes, small);
+    }
     if (!block) block = new_segment(bytes, small);
     if (!block) return 0;
     free_blocks(small).erase(block);

@@ -1,11 +1,12 @@
 // A caching allocator over memory that is dear to get: segments are taken once and cut into blocks.
 //
 // Small blocks share segments of 2 MiB, middling ones segments of 20 MiB, and anything larger has a
-// segment of its own; the best fitting free block is used, and cut where much would be left.  Free
-// neighbours are joined only when a size is wanted that was not given back lately: work that
-// repeats asks for just the same sizes again, and gets them without a search; the lowest address
-// first, so that values that are replaced in turn move between two places and no more.  Blocks are
-// multiples of 512 bytes, and aligned to them when segments are.
+// segment of its own; the best fitting free block is used, and cut where much would be left.  What
+// is given back waits for another request of its size, and joins its free neighbours only when
+// nothing else would do: work that repeats asks for just the same sizes again, and gets them
+// without a search; the lowest address first, so that values that are replaced in turn move between
+// two places and no more.  Blocks are
+// multiples of 256 bytes, and aligned to them when segments are.
 //
 // Thread-safety: every function may be called from several threads at once; `take` and `give` are
 // called under the pool's lock.

@@ -33,6 +33,8 @@ void Flush::clear() {
   values_.clear();
   leaf_numbers_.clear();
   leaves_.clear();
+  memory_numbers_.clear();
+  memories_.clear();
   live_.clear();
   live_outlives_.clear();
 }
@@ -109,6 +111,7 @@ void Flush::describe() {
       key_.push_back(uint64_t(leaf) << 1);
     }
   }
+  for (FlushLeaf& leaf : leaves_) take_leaf(leaf);
   for (FlushLeaf& leaf : leaves_) describe_leaf(leaf);
 }
 
@@ -118,24 +121,40 @@ int Flush::leaf_number(const Node* node) {
   return number;
 }
 
-void Flush::describe_leaf(FlushLeaf& leaf) {
+void Flush::take_leaf(FlushLeaf& leaf) {
   const Node& node = *leaf.node;
   RunValue& value = values_.emplace_back();
-  const bool constant = node.state.load(std::memory_order_acquire) == State::constant;
-  if (constant) {
+  if (node.state.load(std::memory_order_acquire) == State::constant) {
     value.scalar = node.scalar;
-  } else {
-    value.buffer = node.buffer;
-    value.offset = node.layout.offset;
-    // Two references to the buffer: the node's and the one just taken.
-    leaf.dies = node.handles.load(std::memory_order_acquire) == 0 &&
-                node.references.load(std::memory_order_acquire) == leaf.uses &&
-                node.buffer->references.load(std::memory_order_acquire) == 2 &&
-                node.layout.offset == 0 && is_contiguous(node.type.shape, node.layout);
+    return;
+  }
+  value.buffer = node.buffer;
+  value.offset = node.layout.offset;
+  if (node.handles.load(std::memory_order_acquire) > 0 ||
+      node.references.load(std::memory_order_acquire) != leaf.uses) {
+    return;
+  }
+  leaf.memory = memory_numbers_.number(node.buffer.get());
+  if (leaf.memory == int(memories_.size())) memories_.emplace_back();
+  memories_[size_t(leaf.memory)].leaves++;
+}
+
+void Flush::describe_leaf(FlushLeaf& leaf) {
+  const Node& node = *leaf.node;
+  const bool constant = node.state.load(std::memory_order_acquire) == State::constant;
+  if (leaf.memory >= 0) {
+    FlushMemory& memory = memories_[size_t(leaf.memory)];
+    // Two references for each leaf: its node's and the one just taken.
+    if (node.buffer->references.load(std::memory_order_acquire) != 2 * memory.leaves) {
+      leaf.memory = -1;
+    } else if (!memory.given && node.layout.offset == 0 &&
+               is_contiguous(node.type.shape, node.layout)) {
+      leaf.dies = memory.given = true;
+    }
   }
   const Shape& shape = node.type.shape;
   key_.push_back(uint64_t(node.type.dtype) << 48 | uint64_t(shape.rank()) << 40 |
-                 uint64_t(leaf.dies) << 1 | uint64_t(constant));
+                 uint64_t(leaf.memory + 1) << 2 | uint64_t(leaf.dies) << 1 | uint64_t(constant));
   for (const int64_t size : shape) key_.push_back(uint64_t(size));
   if (constant) return;
   for (int axis = 0; axis < shape.rank(); axis++) {
@@ -149,7 +168,8 @@ Segment Flush::segment() {
   for (const FlushLeaf& leaf : leaves_) {
     const Node& node = *leaf.node;
     const bool constant = node.state.load(std::memory_order_acquire) == State::constant;
-    segment.leaves.push_back({node.type, constant ? Layout{} : node.layout, constant, leaf.dies});
+    segment.leaves.push_back(
+        {node.type, constant ? Layout{} : node.layout, constant, leaf.dies, leaf.memory});
     segment.leaves.back().layout.offset = 0;
   }
   for (size_t k = 0; k < live_.size(); k++) {

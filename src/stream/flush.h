@@ -16,7 +16,14 @@ namespace fornax {
 struct FlushLeaf {
   const Node* node;
   uint32_t uses = 0;
-  bool dies = false;
+  bool dies = false;  // as SegmentLeaf has it
+  int memory = -1;
+};
+
+// A buffer of leaves that nobody else holds.
+struct FlushMemory {
+  uint32_t leaves = 0;  // so many
+  bool given = false;   // one of them dies
 };
 
 class Flush {
@@ -30,6 +37,7 @@ class Flush {
   bool fails(Node& node) const;
   void describe();
   int leaf_number(const Node* node);  // adds it if it is new
+  void take_leaf(FlushLeaf& leaf);
   void describe_leaf(FlushLeaf& leaf);
   Segment segment();
   void execute();
@@ -44,6 +52,8 @@ class Flush {
   std::vector<char> live_outlives_;
   Numbering leaf_numbers_;
   std::vector<FlushLeaf> leaves_;  // in the order in which they are first asked for
+  Numbering memory_numbers_;
+  std::vector<FlushMemory> memories_;
   SegmentKey key_;
   std::vector<RunValue> values_;
 };

@@ -23,7 +23,8 @@ struct SegmentLeaf {
   Type type;
   Layout layout;          // offset 0: where it begins is an argument
   bool constant = false;  // a number, given as an argument
-  bool dies = false;      // nobody else holds it: its memory may be written
+  bool dies = false;      // nobody else holds its memory: that may be written
+  int memory = -1;        // where only leaves hold it: a number for all of them
 };
 struct SegmentNode {
   Op op;

@@ -1,6 +1,7 @@
 // The planner: groups nodes (stream/grouping.h), chooses what must be in memory (stream/storage.h),
 // and builds the groups and their memory plan.
 #include <algorithm>
+#include <climits>
 #include <map>
 #include <set>
 
@@ -277,13 +278,30 @@ class Planner {
       const Step& input = group.graph.steps[size_t(i)];
       const int value = step.inputs[size_t(i)];
       const bool writable = value >= leaves_ || segment_.leaves[size_t(value)].dies;
-      // A value that comes in twice under different layouts is read after the output is written.
-      const bool once = std::count(step.inputs.begin(), step.inputs.end(), value) == 1;
+      // What comes in twice under different layouts is read after the output is written.
+      const bool once = std::count_if(step.inputs.begin(), step.inputs.end(), [&](int other) {
+                          return other == value || share_memory(other, value);
+                        }) == 1;
       if (input.op == Op::leaf && writable && once && step.input_offsets[size_t(i)] == 0 &&
           is_contiguous(input.type.shape, group.layouts[size_t(i)])) {
-        candidates_.back().push_back({i, input.type});
+        candidates_.back().push_back({i, input.type, output_of(group, i)});
       }
     }
+  }
+
+  // The output whose op reads the input itself, or -1.
+  static int output_of(const Group& group, int input) {
+    const std::vector<int>& outputs = group.graph.outputs;
+    const auto found = std::find_if(outputs.begin(), outputs.end(), [&](int step) {
+      const std::vector<int>& read = group.graph.steps[size_t(step)].inputs;
+      return std::find(read.begin(), read.end(), input) != read.end();
+    });
+    return found == outputs.end() ? -1 : int(found - outputs.begin());
+  }
+
+  bool share_memory(int a, int b) const {
+    return a < leaves_ && b < leaves_ && segment_.leaves[size_t(a)].memory >= 0 &&
+           segment_.leaves[size_t(a)].memory == segment_.leaves[size_t(b)].memory;
   }
 
   void find_last_uses() {
@@ -293,9 +311,21 @@ class Planner {
       for (const PlanOutput& output : plan_.steps[size_t(s)].outputs)
         last[size_t(output.value)] = s;
     }
-    for (const PlanResult& result : plan_.results) last[size_t(result.value)] = -1;
+    constexpr int kNever = INT_MAX;
+    for (const PlanResult& result : plan_.results) last[size_t(result.value)] = kNever;
+    // Memory is in use as long as any leaf of it is.
+    std::map<int, int> last_of_memory;
+    for (int leaf = 0; leaf < leaves_; leaf++) {
+      int& last_of_all =
+          last_of_memory.try_emplace(segment_.leaves[size_t(leaf)].memory, -1).first->second;
+      last_of_all = std::max(last_of_all, last[size_t(leaf)]);
+    }
+    for (int leaf = 0; leaf < leaves_; leaf++) {
+      const int memory = segment_.leaves[size_t(leaf)].memory;
+      if (memory >= 0) last[size_t(leaf)] = last_of_memory[memory];
+    }
     for (int value = 0; value < plan_.values; value++) {
-      if (last[size_t(value)] < 0) continue;
+      if (last[size_t(value)] < 0 || last[size_t(value)] == kNever) continue;
       if (value < leaves_ && !segment_.leaves[size_t(value)].dies) continue;
       plan_.steps[size_t(last[size_t(value)])].last_uses.push_back(value);
     }
@@ -305,18 +335,24 @@ class Planner {
   struct Candidate {
     int input;
     Type type;
+    int output;  // that it rather becomes, or -1
   };
 
+  // What is brought up to date stays where it was; other outputs take what is left.
   static void choose_donors(PlanStep& step, std::vector<Candidate>& candidates) {
-    for (PlanOutput& output : step.outputs) {
-      for (Candidate& candidate : candidates) {
-        if (candidate.input < 0 || candidate.type != output.type) continue;
-        const int value = step.inputs[size_t(candidate.input)];
-        auto dies = std::find(step.last_uses.begin(), step.last_uses.end(), value);
-        if (dies == step.last_uses.end()) continue;
-        output.donor = candidate.input;
-        candidate.input = -1;
-        break;
+    for (const bool own : {true, false}) {
+      for (int i = 0; i < int(step.outputs.size()); i++) {
+        PlanOutput& output = step.outputs[size_t(i)];
+        if (output.donor >= 0) continue;
+        for (Candidate& candidate : candidates) {
+          if (candidate.input < 0 || candidate.type != output.type) continue;
+          if (own && candidate.output != i) continue;
+          const int value = step.inputs[size_t(candidate.input)];
+          auto dies = std::find(step.last_uses.begin(), step.last_uses.end(), value);
+          if (dies == step.last_uses.end()) continue;
+          output.donor = std::exchange(candidate.input, -1);
+          break;
+        }
       }
     }
   }

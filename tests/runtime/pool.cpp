@@ -39,12 +39,12 @@ struct Store {
 TEST(Pool, SmallBlocksShareASegment) {
   Store store{64 * kMiB};
   const Address a = store.pool.allocate(1), b = store.pool.allocate(600);
-  EXPECT_EQ(b, a + 512);
+  EXPECT_EQ(b, a + 256);
   EXPECT_EQ(store.taken, 1);
-  EXPECT_EQ(store.pool.use().in_use, 512u + 1024u);
+  EXPECT_EQ(store.pool.use().in_use, 256u + 768u);
   EXPECT_EQ(store.pool.use().reserved, 2 * kMiB);
   store.pool.release(a);
-  EXPECT_EQ(store.pool.allocate(512), a);
+  EXPECT_EQ(store.pool.allocate(256), a);
 }
 
 TEST(Pool, TheBestFitIsUsed) {
@@ -53,6 +53,7 @@ TEST(Pool, TheBestFitIsUsed) {
   const Address b = store.pool.allocate(2048), gap2 = store.pool.allocate(512);
   store.pool.release(a);
   store.pool.release(b);
+  store.pool.trim();  // nothing waits for its size any more
   EXPECT_EQ(store.pool.allocate(1536), b);
   EXPECT_EQ(store.pool.allocate(4096), a);
   store.pool.release(gap1);
@@ -81,10 +82,24 @@ TEST(Pool, ManyNeighboursAreJoinedInAnyOrder) {
     std::vector<Address> blocks;
     for (int i = 0; i < 80; i++) blocks.push_back(store.pool.allocate(1024));
     if (!upwards) std::reverse(blocks.begin(), blocks.end());
+    const Address last = store.pool.allocate(1024);  // keeps the segment
     for (const Address block : blocks) store.pool.release(block);
+    store.pool.trim();
     EXPECT_EQ(store.pool.allocate(80 * 1024), upwards ? blocks.front() : blocks.back());
     EXPECT_EQ(store.taken, 1);
+    store.pool.release(last);
   }
+}
+
+TEST(Pool, WhatIsGivenBackWaitsForItsSize) {
+  Store store{64 * kMiB};
+  const Address a = store.pool.allocate(512), b = store.pool.allocate(512);
+  store.pool.release(b);
+  store.pool.release(a);
+  const Address other = store.pool.allocate(256);
+  EXPECT_TRUE(other > b);
+  EXPECT_EQ(store.pool.allocate(512), a);  // the lowest first
+  EXPECT_EQ(store.pool.allocate(512), b);
 }
 
 TEST(Pool, TrimGivesBackWhatNobodyUses) {
@@ -120,7 +135,7 @@ TEST(Pool, BlocksNeverOverlap) {
     if (blocks.size() < 200 && random() % 2) {
       const size_t bytes = size_t(1) << (random() % 22);
       const Address address = store.pool.allocate(bytes + random() % bytes);
-      ASSERT_EQ(address % 512, 0u);
+      ASSERT_EQ(address % 256, 0u);
       const auto after = blocks.lower_bound(address);
       ASSERT_TRUE(after == blocks.end() || address + bytes <= after->first);
       ASSERT_TRUE(after == blocks.begin() ||

@@ -2,6 +2,7 @@
 // live.
 #include <random>
 
+#include "tensor/record.h"
 #include "tests/stream/stream_test.h"
 
 namespace fornax {
@@ -185,6 +186,79 @@ TEST(Memory, is_given_back) {
   EXPECT_EQ(recorder().memory().in_use, before);
   recorder().trim();
   EXPECT_GE(recorder().memory().reserved, recorder().memory().in_use);
+}
+
+// ── Memory that several leaves look at ───────────────────────────────────────────────────────────
+constexpr int64_t kSide = 12;
+Tensor square_numbers() { return numbers({kSide, kSide}); }
+const void* memory_of(const Tensor& x) { return node_of(x).buffer->data; }
+
+TEST(Donation, a_value_whose_transpose_was_read_before_is_overwritten) {
+  const Tensor x = (square_numbers() * 1e-3).contiguous();
+  Tensor w = square_numbers();
+  recorder().flush();
+  const void* before = memory_of(w);
+  const Tensor expected = x.matmul(w.transpose().contiguous()), updated = w * 0.5;
+  recorder().flush();
+
+  const Tensor y = x.matmul(w.transpose());
+  w = w * 0.5;
+  recorder().flush();
+  EXPECT_EQ(memory_of(w), before);
+  EXPECT_EQ(y.to_vector<float>(), expected.to_vector<float>());
+  EXPECT_EQ(w.to_vector<float>(), updated.to_vector<float>());
+}
+
+TEST(Donation, a_value_whose_view_is_read_later_is_not) {
+  Tensor w = square_numbers();
+  recorder().flush();
+  const Tensor half = w * 0.5, expected = w.transpose().contiguous().matmul(half);
+  recorder().flush();
+  Tensor t = w.transpose();
+  w = w * 0.5;
+  const Tensor y = t.matmul(w);
+  t = {};
+  EXPECT_EQ(y.to_vector<float>(), expected.to_vector<float>());
+  EXPECT_EQ(w.to_vector<float>(), half.to_vector<float>());
+}
+
+TEST(Donation, nor_one_whose_view_somebody_holds) {
+  Tensor w = square_numbers();
+  recorder().flush();
+  const std::vector<float> before = w.transpose().to_vector<float>();
+  const Tensor t = w.transpose();
+  w = w * 0.5;
+  recorder().flush();
+  EXPECT_EQ(t.to_vector<float>(), before);
+}
+
+TEST(Donation, nor_one_whose_views_view_is_held) {
+  Tensor w = square_numbers();
+  recorder().flush();
+  const std::vector<float> before = w.to_vector<float>();
+  Tensor flat = w.reshape({kSide * kSide});
+  const Tensor kept = flat.reshape({2, kSide * kSide / 2});
+  w = w * 0.5;
+  flat = {};
+  recorder().flush();
+  EXPECT_EQ(kept.to_vector<float>(), before);
+}
+
+// Each moment keeps its place: what repeats finds everything where it was.
+TEST(Donation, values_that_are_updated_together_stay_where_they_are) {
+  Tensor a = square_numbers(), b = square_numbers() * 2, c = square_numbers() * 3;
+  recorder().flush();
+  const void* places[] = {memory_of(a), memory_of(b), memory_of(c)};
+  for (int step = 0; step < 3; step++) {
+    const Tensor g = square_numbers();
+    a = mul_add(g - a, 0.1, a);
+    b = mul_add(g * g - b, 0.01, b);
+    c = c * 0.99 - a / (b + 1);
+    recorder().flush();
+    EXPECT_EQ(memory_of(a), places[0]);
+    EXPECT_EQ(memory_of(b), places[1]);
+    EXPECT_EQ(memory_of(c), places[2]);
+  }
 }
 
 }  // namespace
