@@ -146,8 +146,8 @@ Inputs row_inputs(const Work& work, uint32_t turn, DType dtype, Device device) {
     }
   }
   if (op == "batch_norm") {
-    in.batch_norm =
-        std::make_shared<nn::BatchNorm>(work.shape[1], nn::BatchNormOptions{.device = device});
+    const nn::BatchNormOptions training{.device = device.autodiff()};
+    in.batch_norm = std::make_shared<nn::BatchNorm>(work.shape[1], training);
     in.batch_norm->weight = in.weight;
     in.batch_norm->bias = in.bias;
   }

