@@ -101,12 +101,14 @@ class Measurement {
 
   void measure(const Row& row) {
     Json result{{"name", fmt::format("{}/t{}", row.name(), threads_)}};
+    Json found = Json::object();
     try {
-      const std::map<std::string, double> times = row.fresh ? fresh(row) : rounds(row, result);
-      if (times.contains(kOurs)) fill(row, times, result);
+      const std::map<std::string, double> times = row.fresh ? fresh(row) : rounds(row, found);
+      fill(row, times, result);
     } catch (const std::exception& error) {
       result.update({{"error", error.what()}, {"ok", false}});
     }
+    result.update(found);
     if (arguments_.json) {
       std::printf("%s\n", result.dump().c_str());
     } else {
@@ -124,18 +126,22 @@ class Measurement {
   }
 
   // Of each party that takes part, the seconds of a call.
-  std::map<std::string, double> rounds(const Row& row, Json& result) {
-    std::vector<Party*> present = prepare(row, result);
-    const double slice = arguments_.quick ? 0.05 : 0.25;
+  std::map<std::string, double> rounds(const Row& row, Json& found) {
+    std::vector<Party*> present = prepare(row, found);
+    const double slice = arguments_.quick ? 0.04 : 0.25;
     std::map<Party*, std::string> requests;
-    const auto plan = [&](Party& party, double once) {
+    double of_a_round = 0;  // seconds that one call of each takes
+    each(present, row, [&](Party& party) {
+      double once = run(party, "run 1 1");
+      if (once < slice) once = run(party, "run 3 1");
       const int calls = std::max(1, int(2e-4 / std::max(1e-7, once)));
       const int samples = std::clamp(int(slice / (once * calls)), 1, 200);
       requests[&party] = fmt::format("run {} {}", samples, calls);
-    };
-    each(present, row, [&](Party& party) { plan(party, run(party, "run 1 1")); });
+      of_a_round += once;
+    });
+    const int rounds = (arguments_.quick ? 5 : 9) - (of_a_round > 2 ? 2 : 0);
     std::map<std::string, std::vector<double>> samples;
-    for (int round = 0; round < (arguments_.quick ? 3 : 7); round++) {
+    for (int round = 0; round < rounds; round++) {
       each(present, row,
            [&](Party& party) { samples[party.name].push_back(run(party, requests[&party])); });
     }
@@ -170,7 +176,7 @@ class Measurement {
 
   // Has the row made by all, who do so side by side, and compares what they compute with the first
   // peer's; those that are wrong are left out, and of ours it is an error.
-  std::vector<Party*> prepare(const Row& row, Json& result) {
+  std::vector<Party*> prepare(const Row& row, Json& found) {
     std::string request = "make " + row.op;
     for (const int64_t size : row.shape) request += " " + std::to_string(size);
     std::vector<Party*> asked, present;
@@ -179,6 +185,7 @@ class Measurement {
     }
     for (Party* party : asked) party->send(request);
     std::map<Party*, Json> outputs;
+    std::string failure;  // ours; all have to answer first
     for (Party* party : asked) {
       const Json answer = party->receive(kPatience);
       if (answer.contains("outputs")) {
@@ -186,10 +193,11 @@ class Measurement {
         present.push_back(party);
       } else if (answer.contains("error")) {
         const std::string text = party->name + ": " + answer["error"].get<std::string>();
-        if (party->name == kOurs) throw std::runtime_error(text);
+        if (party->name == kOurs) failure = text;
         note(row.name() + ": " + text);
       }
     }
+    if (!failure.empty()) throw std::runtime_error(failure);
     const Json expected = expectation(row, request, present, outputs);
     if (expected.empty()) return present;
     const double tolerance = tolerance_of(row);
@@ -197,7 +205,7 @@ class Measurement {
       const bool ours = party->name == kOurs || party->name == kOwn;
       const double off =
           deviation_of_all(outputs[party], expected, ours ? tolerance : 5 * tolerance);
-      if (party->name == kOurs) result["off"] = rounded(off);
+      if (party->name == kOurs) found["off"] = rounded(off);
       if (off <= 1) return false;
       const std::string text =
           fmt::format("{}: the result is off by {:.3g} tolerances", party->name, off);
