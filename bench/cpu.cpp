@@ -21,6 +21,8 @@
 //   gbps, of_copy      bandwidth, and its share of the fastest copy's in this run
 //   gflops, of_peak    of products, likewise
 //   without_onednn     our value with FORNAX_ONEDNN=0
+//   cpu                what a call takes of processors, all threads together, waiting ones too; the
+//                      load of other programs, which tells most on long calls, changes it little
 //   off                the largest deviation from a peer's results, in units of the tolerance
 //   ok                 whether the results and all bars hold
 //

@@ -74,6 +74,8 @@ class Party {
   Json receive(double patience);
   Json ask(const std::string& request, double patience);
   void end();
+  // That its process has used since it started, all threads together.
+  double processor_seconds() const;
 
  private:
   void start();

@@ -90,6 +90,8 @@ double rounded(double value) {
 }
 
 // ── Measuring ────────────────────────────────────────────────────────────────────────────────────
+using Times = std::map<std::string, double>;  // seconds of a call, by party
+
 class Measurement {
  public:
   Measurement(std::string self, int threads, const Arguments& arguments)
@@ -103,7 +105,7 @@ class Measurement {
     Json result{{"name", fmt::format("{}/t{}", row.name(), threads_)}};
     Json found = Json::object();
     try {
-      const std::map<std::string, double> times = row.fresh ? fresh(row) : rounds(row, found);
+      const Times times = row.fresh ? fresh(row) : rounds(row, found);
       fill(row, times, result);
     } catch (const std::exception& error) {
       result.update({{"error", error.what()}, {"ok", false}});
@@ -125,29 +127,43 @@ class Measurement {
     return !row.is_floor() && row.op != "fork_join";
   }
 
+  struct Plan {
+    int samples, calls;
+  };
+
+  // What a party takes: seconds of a call, by the wall's clock and of processors.
+  struct Spent {
+    std::vector<double> wall, processor;
+  };
+
   // Of each party that takes part, the seconds of a call.
-  std::map<std::string, double> rounds(const Row& row, Json& found) {
+  Times rounds(const Row& row, Json& found) {
     std::vector<Party*> present = prepare(row, found);
     const double slice = arguments_.quick ? 0.04 : 0.25;
-    std::map<Party*, std::string> requests;
+    std::map<Party*, Plan> plans;
     double of_a_round = 0;  // seconds that one call of each takes
     each(present, row, [&](Party& party) {
-      double once = run(party, "run 1 1");
-      if (once < slice) once = run(party, "run 3 1");
+      double once = run(party, {1, 1});
+      if (once < slice) once = run(party, {3, 1});
       const int calls = std::max(1, int(2e-4 / std::max(1e-7, once)));
-      const int samples = std::clamp(int(slice / (once * calls)), 1, 200);
-      requests[&party] = fmt::format("run {} {}", samples, calls);
+      plans[&party] = {std::clamp(int(slice / (once * calls)), 1, 200), calls};
       of_a_round += once;
     });
     const int rounds = (arguments_.quick ? 5 : 9) - (of_a_round > 2 ? 2 : 0);
-    std::map<std::string, std::vector<double>> samples;
+    std::map<Party*, Spent> spent;
     for (int round = 0; round < rounds; round++) {
-      each(present, row,
-           [&](Party& party) { samples[party.name].push_back(run(party, requests[&party])); });
+      each(present, row, [&](Party& party) {
+        const Plan plan = plans[&party];
+        const double before = party.processor_seconds();
+        spent[&party].wall.push_back(run(party, plan));
+        const double used = party.processor_seconds() - before;
+        spent[&party].processor.push_back(used / (plan.samples * plan.calls));
+      });
     }
-    std::map<std::string, double> medians;
+    Times medians;
     for (Party* party : present) {
-      medians[party->name] = median(samples[party->name]);
+      medians[party->name] = median(spent[party].wall);
+      found["cpu"][party->name] = rounded(median(spent[party].processor) * row.scale);
       (void)party->ask("drop", kPatience);
     }
     return medians;
@@ -168,8 +184,8 @@ class Measurement {
     });
   }
 
-  double run(Party& party, const std::string& request) {
-    const Json answer = party.ask(request, kPatience);
+  double run(Party& party, Plan plan) {
+    const Json answer = party.ask(fmt::format("run {} {}", plan.samples, plan.calls), kPatience);
     if (answer.contains("seconds")) return answer["seconds"].get<double>();
     throw std::runtime_error(party.name + ": " + answer.value("error", "no time"));
   }
@@ -230,10 +246,10 @@ class Measurement {
   }
 
   // Seconds from the start of a process to its first result, without those that inputs took.
-  std::map<std::string, double> fresh(const Row& row) {
+  Times fresh(const Row& row) {
     std::string request = "first " + row.op;
     for (const int64_t size : row.shape) request += " " + std::to_string(size);
-    std::map<std::string, double> times;
+    Times times;
     for (const Party& party : parties_) {
       if (party.name == kOwn || party.name == "compile") continue;
       std::vector<double> samples;
@@ -251,9 +267,9 @@ class Measurement {
     return times;
   }
 
-  void fill(const Row& row, const std::map<std::string, double>& times, Json& result) {
+  void fill(const Row& row, const Times& times, Json& result) {
     const double spent = times.at(kOurs);
-    std::map<std::string, double> peers;
+    Times peers;
     for (const auto& [name, time] : times) {
       if (name != kOurs && name != kOwn) peers[name] = time;
     }
@@ -270,8 +286,7 @@ class Measurement {
   }
 
   // The bar that is missed by most, and whether all hold.
-  void judge(const Row& row, double spent, const std::map<std::string, double>& peers,
-             Json& result) {
+  void judge(const Row& row, double spent, const Times& peers, Json& result) {
     const auto by_time = [](const auto& a, const auto& b) { return a.second < b.second; };
     std::optional<double> over;
     for (const Bar& bar : row.bars) {

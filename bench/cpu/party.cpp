@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <stdexcept>
 
@@ -61,6 +62,14 @@ void Party::end() {
   close(input_);
   close(output_);
   process_ = 0;
+}
+
+double Party::processor_seconds() const {
+  clockid_t clock;
+  timespec time{};
+  if (process_ <= 0 || clock_getcpuclockid(process_, &clock) != 0) return 0;
+  clock_gettime(clock, &time);
+  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
 }
 
 void Party::send(const std::string& request) {
