@@ -82,12 +82,8 @@ void print_line(const Json& result) {
   std::printf("%s\n", text.c_str());
 }
 
-double rounded(double value) {
-  return value == 0 || !std::isfinite(value)
-             ? value
-             : std::round(value * std::pow(10, 4 - std::floor(std::log10(std::abs(value))))) /
-                   std::pow(10, 4 - std::floor(std::log10(std::abs(value))));
-}
+// Five digits say all that a time does.
+double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }
 
 // ── Measuring ────────────────────────────────────────────────────────────────────────────────────
 using Times = std::map<std::string, double>;  // seconds of a call, by party
