@@ -16,8 +16,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -30,17 +28,8 @@
 namespace {
 
 using namespace fornax;
+using bench::median, bench::seconds;
 using Json = nlohmann::ordered_json;
-
-double seconds() {
-  using Clock = std::chrono::steady_clock;
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
 
 struct Arguments {
   std::string device = "cuda:0", first;
@@ -50,7 +39,7 @@ struct Arguments {
 Json describe(const bench::Row& row) {
   Json json{{"name", row.name},   {"op", row.op},       {"dtype", row.dtype},
             {"shape", row.shape}, {"bytes", row.bytes}, {"flops", row.flops},
-            {"ring", row.ring},   {"per", row.per},     {"check_calls", row.check_calls},
+            {"ring", row.ring},   {"per", row.per},     {"check_calls", bench::check_calls(row.op)},
             {"peers", row.peers}};
   if (row.bar) json["bar"] = *row.bar;
   if (row.of_copy) json["of_copy"] = *row.of_copy;
@@ -98,13 +87,11 @@ class Work {
     return median(times) / row_.per * 1e9;
   }
 
-  // The outputs of call number check_calls, in memory that held NaN.
   Json check() {
-    if (row_.check_calls == 1) poison(call_(0));
-    std::vector<Tensor> outputs;
-    for (int i = 0; i < row_.check_calls; i++) outputs = call_(0);
     Json all = Json::array();
-    for (const Tensor& output : outputs) all.push_back(describe(bench::summary(output)));
+    for (const Tensor& output : bench::checked(row_, call_, device_)) {
+      all.push_back(describe(bench::summary(output)));
+    }
     return all;
   }
 
@@ -124,18 +111,6 @@ class Work {
       times.push_back(seconds() - begin);
     }
     return median(times) / row_.per * unit;
-  }
-
-  // Leaves blocks of the outputs' sizes full of NaN for the allocator to hand out again.
-  void poison(std::vector<Tensor> outputs) {
-    device_.sync();
-    std::vector<Tensor> poisoned;
-    for (const Tensor& output : outputs) {
-      const Options like{.dtype = output.dtype(), .device = device_};
-      poisoned.push_back(uniform(output.shape(), 1, 2, like) * std::nan(""));
-    }
-    outputs.clear();
-    device_.sync();
   }
 
   bench::Row row_;

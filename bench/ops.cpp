@@ -16,7 +16,6 @@
 #include <fornax/fornax.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -25,26 +24,18 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "bench/common/work.h"
 #include "cli/fashion.h"
 
 namespace {
 
 using namespace fornax;
+using bench::median, bench::seconds;
 
 struct Arguments {
   bool json = false;
   int steps = 30, rounds = 3;
 };
-
-double seconds() {
-  using Clock = std::chrono::steady_clock;
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
 
 // ── Ours ─────────────────────────────────────────────────────────────────────────────────────────
 constexpr int kChain = 1000, kChains = 50, kWarmUp = 3;

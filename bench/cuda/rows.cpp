@@ -1,123 +1,11 @@
-// The list of rows, and the ops that they are made of.
+// The list of rows.
 #include <algorithm>
-#include <map>
 
 #include "bench/cuda/work.h"
 
 namespace bench {
 namespace {
 
-// ── Ops ──────────────────────────────────────────────────────────────────────────────────────────
-using Tensors = std::vector<Tensor>;
-
-struct Inputs {
-  Tensor x;             // tracked in rows that end in _grad
-  Tensor weight, bias;  // of norms: of the last axis
-  Tensor seed;          // the gradient that arrives at the output
-  Tensor targets;       // of cross_entropy
-  Tensor a, b, c;       // of matmul: a, b and a bias; of abc_exp
-};
-
-Tensor chain(const Tensor& x) { return (x * 0.5 + 0.25).sin().abs(); }
-
-Tensor forward(const std::string& op, const Inputs& in) {
-  if (op == "softmax") return softmax(in.x);
-  if (op == "layer_norm") return layer_norm(in.x, 1, {.weight = in.weight, .bias = in.bias});
-  if (op == "rms_norm") return rms_norm(in.x, {.weight = in.weight});
-  return cross_entropy(in.x, in.targets);
-}
-
-// The output, and the gradients of all that is tracked.
-Tensors backward(const std::string& op, const Inputs& in) {
-  const Tensor y = forward(op, in);
-  Tensors tracked, results{y.detach()};
-  for (const Tensor& input : {in.x, in.weight, in.bias}) {
-    if (input.defined()) tracked.push_back(input);
-  }
-  GradOptions how;
-  if (in.seed.defined()) how.seeds = {in.seed};
-  for (Tensor& gradient : grad({y}, tracked, how)) results.push_back(std::move(gradient));
-  return results;
-}
-
-using Function = std::function<Tensors(const Inputs&)>;
-const std::map<std::string, Function>& functions() {
-  static const std::map<std::string, Function> map = {
-      {"copy", [](const Inputs& in) { return Tensors{in.x + 1}; }},
-      {"chain8", [](const Inputs& in) { return Tensors{chain(chain(in.x))}; }},
-      {"abc_exp", [](const Inputs& in) { return Tensors{(in.a * in.b + in.c).exp()}; }},
-      {"sum0", [](const Inputs& in) { return Tensors{in.x.sum(0)}; }},
-      {"sum1", [](const Inputs& in) { return Tensors{in.x.sum(1)}; }},
-      {"sum_all", [](const Inputs& in) { return Tensors{in.x.sum()}; }},
-      {"matmul_nn", [](const Inputs& in) { return Tensors{in.a.matmul(in.b)}; }},
-      {"matmul_nt", [](const Inputs& in) { return Tensors{in.a.matmul(in.b.transpose())}; }},
-      {"matmul_nn_gelu",
-       [](const Inputs& in) { return Tensors{gelu_tanh(in.a.matmul(in.b) + in.c)}; }},
-      {"matmul_nt_gelu",
-       [](const Inputs& in) { return Tensors{gelu_tanh(in.a.matmul(in.b.transpose()) + in.c)}; }},
-      {"small_adds",
-       [](const Inputs& in) {
-         Tensor y = in.x;
-         for (int i = 0; i < 1000; i++) y = y + in.b;
-         return Tensors{y};
-       }},
-  };
-  return map;
-}
-
-bool starts_with(const std::string& text, const char* prefix) { return text.rfind(prefix, 0) == 0; }
-bool is_grad(const std::string& op) { return op.ends_with("_grad"); }
-std::string without_grad(const std::string& op) {
-  return is_grad(op) ? op.substr(0, op.size() - 5) : op;
-}
-
-// ── Inputs: input k of turn t has seed 16 k + t ──────────────────────────────────────────────────
-Inputs matmul_inputs(const Row& row, uint32_t turn, DType dtype, Device device) {
-  const int64_t m = row.shape[0], k = row.shape[1], n = row.shape[2];
-  const bool transposed = starts_with(row.op, "matmul_nt");
-  Inputs in;
-  in.a = values(turn, {m, k}, dtype, device);
-  in.b = values(16 + turn, transposed ? std::vector{n, k} : std::vector{k, n}, dtype, device);
-  if (row.op.ends_with("_gelu")) in.c = values(32 + turn, {n}, dtype, device);
-  return in;
-}
-
-Inputs row_inputs(const Row& row, uint32_t turn, DType dtype, Device device) {
-  const std::string op = without_grad(row.op);
-  Inputs in;
-  in.x = values(turn, row.shape, dtype, device);
-  if (op == "layer_norm" || op == "rms_norm") {
-    in.weight = values(16 + turn, {row.shape[1]}, dtype, device);
-    if (op == "layer_norm") in.bias = values(32 + turn, {row.shape[1]}, dtype, device);
-  }
-  if (op == "cross_entropy") {
-    in.targets = classes(64 + turn, {row.shape[0]}, row.shape[1], device);
-  } else if (is_grad(row.op)) {
-    in.seed = values(48 + turn, row.shape, dtype, device);
-  }
-  if (is_grad(row.op)) {
-    for (Tensor* input : {&in.x, &in.weight, &in.bias}) {
-      if (input->defined()) *input = input->require_grad();
-    }
-  }
-  return in;
-}
-
-Inputs inputs(const Row& row, uint32_t turn, Device device) {
-  DType dtype = DType::f32;
-  parse_dtype(row.dtype, dtype);
-  if (starts_with(row.op, "matmul")) return matmul_inputs(row, turn, dtype, device);
-  Inputs in = row_inputs(row, turn, dtype, device);
-  if (row.op == "abc_exp") {
-    in.a = in.x;
-    in.b = values(16 + turn, row.shape, dtype, device);
-    in.c = values(32 + turn, row.shape, dtype, device);
-  }
-  if (starts_with(row.op, "small_adds")) in.b = values(16 + turn, row.shape, dtype, device);
-  return in;
-}
-
-// ── The list ─────────────────────────────────────────────────────────────────────────────────────
 constexpr double kMatmulBar = 1 / 0.95, kRowShare = 0.78, kSumShare = 0.85;
 
 struct List {
@@ -131,10 +19,7 @@ struct List {
       for (int64_t& size : shape) size = std::max<int64_t>(size / 64, 4);
     }
     Row& row = rows.emplace_back();
-    row.name = op + "/" + dtype;
-    for (size_t axis = 0; axis < shape.size(); axis++) {
-      row.name += (axis ? "x" : "/") + std::to_string(shape[axis]);
-    }
+    row.name = op + "/" + dtype + "/" + shape_name(shape);
     row.op = op;
     row.dtype = dtype;
     row.shape = std::move(shape);
@@ -184,7 +69,6 @@ Row model(const char* name, std::vector<int64_t> shape, double most) {
   row.name = row.op = name;
   row.dtype = "f32";
   row.shape = std::move(shape);
-  row.check_calls = 5;
   row.most = most;
   return row;
 }
@@ -226,24 +110,6 @@ std::vector<Row> rows(bool tiny) {
   list.row_kernels(8192, 32768);
   list.row_kernels(64, 1048576);
   return list.rows;
-}
-
-Call make(const Row& row, Device device) {
-  if (row.op == "mlp_step") return train_mlp(row, device);
-  if (row.op == "gpt_step") return train_gpt(row, device);
-  if (row.op == "small_adds_eager") device = device.eager();
-  std::vector<Inputs> ring;
-  for (int turn = 0; turn < row.ring; turn++) {
-    ring.push_back(inputs(row, uint32_t(turn), device));
-  }
-  if (is_grad(row.op)) {
-    return [ring, op = without_grad(row.op)](int turn) { return backward(op, ring[size_t(turn)]); };
-  }
-  const auto function = functions().find(row.op == "small_adds_eager" ? "small_adds" : row.op);
-  if (function == functions().end()) {
-    return [ring, op = row.op](int turn) { return Tensors{forward(op, ring[size_t(turn)])}; };
-  }
-  return [ring, compute = function->second](int turn) { return compute(ring[size_t(turn)]); };
 }
 
 }  // namespace bench

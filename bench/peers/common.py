@@ -1,4 +1,4 @@
-"""What the Python peers share: the command line, the data set, the clock and the JSON figures."""
+"""What the Python peers share: the command line, the data set, the clock, the JSON figures, and serving rows."""
 
 import argparse
 import gzip
@@ -6,7 +6,10 @@ import json
 import os
 import random
 import statistics
+import sys
 import time
+
+import rows
 
 BATCH = 128
 STEPS_PER_EPOCH = 60000 // BATCH
@@ -19,7 +22,7 @@ def options(description, **flags):
     """Reads the command line; `flags` are further switches of one peer, name to help text."""
     cores = len(os.sched_getaffinity(0))
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--work", required=True, choices=["small_add", "cnn_epoch"])
+    parser.add_argument("--work", required=True, choices=["small_add", "cnn_epoch", "rows"])
     parser.add_argument("--threads", type=int, default=cores)
     parser.add_argument("--repeat", type=int, default=1, help="timed rounds; the median is printed")
     parser.add_argument("--steps", type=int, help="cnn_epoch: time this many steps and extrapolate")
@@ -77,3 +80,62 @@ def time_cnn(args, step):
     figure("cnn_epoch", STEPS_PER_EPOCH * median if args.steps else statistics.median(epochs), "s")
     figure("cnn_step", median * 1e3, "ms")
     figure("cnn_loss", statistics.mean(losses[-10:]), "nat")
+
+
+# ── Serving rows: bench/cpu/serve.cpp has the protocol ──────────────────────────────────────────────────────────────────
+class Served:
+    """A row made: `calls` are ways to compute it, which return when their results are there."""
+
+    def __init__(self, calls, arrays=lambda results: results):
+        self.calls, self.arrays = calls, arrays
+
+    def check(self, count):
+        """Warms every way up, keeps the fastest, and gives the outputs of the first one's call number `count`."""
+        results = [self.calls[0]() for _ in range(count)][-1]
+        if len(self.calls) > 1:
+            for call in self.calls:
+                call()
+            self.calls = [min(self.calls, key=lambda call: timed(call, 2))]
+        return [rows.summary(array) for array in self.arrays(results)]
+
+    def run(self, samples, count):
+        call = self.calls[0]
+        return statistics.median(timed(call, count) for _ in range(samples))
+
+
+def timed(call, count):
+    """Seconds of a call."""
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - start) / count
+
+
+def serve(make):
+    """Answers requests; make(row) gives a Served, or None where the row is not for this peer."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print is no answer
+    served = None
+    for line in sys.stdin:
+        verb, *words = line.split()
+        try:
+            if verb in ("make", "first"):
+                served = None  # its memory goes first
+                start = time.perf_counter()
+                served = make({"op": words[0], "dtype": "f32", "shape": [int(word) for word in words[1:]], "ring": 1})
+                made = time.perf_counter() - start
+                if served is None:
+                    answer = {"absent": True}
+                elif verb == "make":
+                    answer = {"outputs": served.check(rows.check_calls(words[0]))}
+                else:
+                    served.calls[0]()
+                    answer = {"making": made}
+            elif verb == "run":
+                answer = {"seconds": served.run(*map(int, words))}
+            else:
+                served, answer = None, {"dropped": True}
+        except Exception as error:  # whatever a library throws
+            served, answer = None, {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()

@@ -1,6 +1,6 @@
-//! What the Rust peers share: the command line, the data set, the clock and the JSON figures.
+//! What the Rust peers share: the command line, the data set, the clock, the JSON figures, and serving rows.
 
-use std::{process::Command, time::Instant};
+use std::{io::BufRead, process::Command, time::Instant};
 
 pub const CHAIN: usize = 1000;
 const CHAINS_PER_ROUND: usize = 100;
@@ -9,7 +9,7 @@ const IMAGES: usize = 60_000;
 const STEPS_PER_EPOCH: usize = IMAGES / BATCH;
 const WARM_UP: usize = 3;
 
-const USAGE: &str = "--work small_add|cnn_epoch [--threads N] [--repeat R] [--steps K] [--data FOLDER]
+const USAGE: &str = "--work small_add|cnn_epoch|rows [--threads N] [--repeat R] [--steps K] [--data FOLDER]
   --repeat  timed rounds (1); the median is printed
   --steps   cnn_epoch: time this many steps and extrapolate
   --data    folder of the IDX files (/usr/share/datasets/fashion-mnist)";
@@ -51,7 +51,7 @@ pub fn options() -> Options {
             _ => usage(&format!("unknown option {name}")),
         }
     }
-    if !["small_add", "cnn_epoch"].contains(&o.work.as_str()) {
+    if !["small_add", "cnn_epoch", "rows"].contains(&o.work.as_str()) {
         usage("--work is missing or unknown");
     }
     // Both peers take their thread count from this variable. Safe: no other thread runs yet.
@@ -137,4 +137,80 @@ pub fn time_cnn(options: &Options, mut step: impl FnMut(&[u32]) -> f64) {
     figure("cnn_epoch", epoch, "s");
     figure("cnn_step", step_time * 1e3, "ms");
     figure("cnn_loss", last.iter().sum::<f64>() / last.len() as f64, "nat");
+}
+
+// ── Serving rows: bench/cpu/serve.cpp has the protocol ───────────────────────────────────────────
+
+/// A row made: computes it, and returns its output where that is asked for.
+pub type Call = Box<dyn FnMut(bool) -> Vec<f32>>;
+
+fn mix(seed: u32, i: usize) -> u32 {
+    let mut h = (i as u32).wrapping_mul(2654435761).wrapping_add(seed.wrapping_mul(2246822519).wrapping_add(1));
+    h = (h ^ (h >> 16)).wrapping_mul(0x85ebca6b);
+    h = (h ^ (h >> 13)).wrapping_mul(0xc2b2ae35);
+    h ^ (h >> 16)
+}
+
+/// Number i is in [-1, 1), from `seed` and i alone; bench/common/inputs.cpp has the same.
+pub fn values(seed: u32, shape: &[usize]) -> Vec<f32> {
+    let one = |i| ((mix(seed, i) >> 8) as i32 - (1 << 23)) as f32 / (1 << 23) as f32;
+    (0..shape.iter().product()).map(one).collect()
+}
+
+fn summary(data: &[f32]) -> String {
+    let wide = || data.iter().map(|&x| x as f64);
+    let sample = |i: usize| data[i * 2654435761 % data.len()].to_string();
+    let samples: Vec<String> = (0..data.len().min(1000)).map(sample).collect();
+    let (sum, squares): (f64, f64) = (wide().sum(), wide().map(|x| x * x).sum());
+    let (count, samples) = (data.len(), samples.join(","));
+    format!(r#"{{"outputs":[{{"count":{count},"sum":{sum},"squares":{squares},"samples":[{samples}]}}]}}"#)
+}
+
+fn timed(call: &mut Call, count: usize) -> f64 {
+    let start = Instant::now();
+    (0..count).for_each(|_| {
+        call(false);
+    });
+    start.elapsed().as_secs_f64() / count as f64
+}
+
+/// Answers requests; `make(op, shape)` gives a call, or none where the row is not for this peer.
+pub fn serve(make: impl Fn(&str, &[usize]) -> Option<Call>) {
+    let mut made: Option<Call> = None;
+    for line in std::io::stdin().lock().lines() {
+        let line = line.expect("requests are text");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let numbers = |from: usize| words[from..].iter().map(|w| w.parse().expect("sizes are numbers")).collect::<Vec<usize>>();
+        let answer = match words[0] {
+            "make" | "first" => {
+                drop(made.take()); // its memory goes first
+                let start = Instant::now();
+                made = make(words[1], &numbers(2));
+                let making = start.elapsed().as_secs_f64();
+                match &mut made {
+                    None => r#"{"absent":true}"#.into(),
+                    Some(call) if words[0] == "make" => {
+                        let output = summary(&call(true));
+                        call(false);
+                        output
+                    }
+                    Some(call) => {
+                        call(false);
+                        format!(r#"{{"making":{making}}}"#)
+                    }
+                }
+            }
+            "run" => {
+                let (samples, count) = (numbers(1)[0], numbers(1)[1]);
+                let call = made.as_mut().expect("a row is made before it is run");
+                let times: Vec<f64> = (0..samples).map(|_| timed(call, count)).collect();
+                format!(r#"{{"seconds":{}}}"#, median(&times))
+            }
+            _ => {
+                made = None;
+                r#"{"dropped":true}"#.into()
+            }
+        };
+        println!("{answer}");
+    }
 }

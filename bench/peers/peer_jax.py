@@ -1,8 +1,10 @@
 """JAX on the CPU, timed on the work of the benches; prints a JSON object a figure."""
 
+import math
 import os
 
 import common
+import rows
 
 args = common.options(__doc__)
 # JAX has no setting for its CPU threads: it starts one for each core that it may run on, so this precedes the import.
@@ -87,7 +89,93 @@ def cnn_epoch(args):
     common.time_cnn(args, step)
 
 
+class Numbers:
+    def mix(self, seed, shape):
+        return rows.mix(seed, np.arange(math.prod(shape), dtype=np.int64)).reshape(shape)
+
+    def values(self, seed, shape):
+        return ((self.mix(seed, shape) >> 8) - (1 << 23)).astype(np.float32) / np.float32(1 << 23)
+
+    def classes(self, seed, shape, count):
+        return (self.mix(seed, shape) % count).astype(np.int32)
+
+
+def channels_last(array):
+    """Of pictures [n, c, h, w]."""
+    return array.transpose(0, 2, 3, 1) if array.ndim == 4 else array
+
+
+def inputs_last(kernel):
+    """Of kernels [o, i, h, w]: [h, w, i, o]."""
+    return kernel.transpose(2, 3, 1, 0) if kernel.ndim == 4 else kernel
+
+
+def inputs_second(kernel):
+    return kernel.transpose(3, 2, 0, 1) if kernel.ndim == 4 else kernel
+
+
+def single_adds(a, b):
+    for _ in range(common.CHAIN):
+        y = a + b
+    return y
+
+
+def chains_of_adds(a, b):
+    for _ in range(common.CHAIN):
+        y = a
+        for _ in range(8):
+            y = y + b
+    return y
+
+
+ADDS = {"small_add": single_adds, "small_add_chain8": chains_of_adds}
+
+
+def make_model(row):
+    import jax_rows
+
+    numbers = Numbers()
+    data = [jnp.asarray(channels_last(a)) for a in rows.model_inputs(row, numbers)]
+    parameters = rows.start(row, numbers)
+    if row["op"] == "cnn_step":  # whose first matrix reads what is channels last here
+        _, size, _, filters, hidden, _ = row["shape"]
+        seen = parameters[4].reshape(filters, size // 4, size // 4, hidden)
+        parameters[4] = seen.transpose(1, 2, 0, 3).reshape(-1, hidden)
+    parameters = [jnp.asarray(inputs_last(p), jnp.float32) for p in parameters]
+    make = jax_rows.training if row["op"] in rows.MODELS else jax_rows.resnet_peer
+    return make(row, data, parameters)
+
+
+def make_call(row):
+    import jax_rows
+
+    numbers = Numbers()
+    arrays = [jnp.asarray(a) for a in rows.inputs(row, 0, numbers)]
+    if row["op"] == "conv":
+        stride, groups = row["shape"][6:]
+        x, w = channels_last(arrays[0]), inputs_last(arrays[1])
+        compiled = jax.jit(lambda x, w: jax_rows.conv(x, w, stride, groups))
+        return lambda turn: (compiled(x, w),)
+    if row["op"] in ADDS:
+        return lambda turn: (ADDS[row["op"]](*arrays),)
+    if rows.base(row["op"]) not in jax_rows.FUNCTIONS:
+        return None
+    seed = rows.arriving(row, 0, numbers) if row["op"].endswith("_grad") else None
+    return jax_rows.peer(row, [arrays], [seed if seed is None else jnp.asarray(seed)])
+
+
+def make_row(row):
+    model = row["op"] in rows.MODELS or rows.base(row["op"]) == "resnet18"
+    call = make_model(row) if model else make_call(row)
+    if call is None:
+        return None
+    back = inputs_second if model else lambda a: a.transpose(0, 3, 1, 2) if row["op"] == "conv" else a
+    return common.Served([lambda: jax.block_until_ready(call(0))], lambda results: [back(np.asarray(a)) for a in results])
+
+
 if args.work == "small_add":
     small_add(args.repeat)
+elif args.work == "rows":
+    common.serve(make_row)
 else:
     cnn_epoch(args)

@@ -5,6 +5,8 @@ from torch import nn
 import torch.nn.functional as F
 
 import common
+import rows
+import torch_rows
 
 
 def small_add(rounds):
@@ -49,10 +51,35 @@ def cnn_epoch(args):
     common.time_cnn(args, step)
 
 
-args = common.options(__doc__, compile="cnn_epoch: through torch.compile (needs g++)")
+def make_row(row, compiled):
+    """Convolutions with channels second and last in memory, of which the faster counts."""
+    torch.compiler.reset()
+    model, op = row["op"] in rows.MODELS, row["op"]
+    if rows.base(op) == "resnet18":
+        calls = [torch_rows.resnet_peer(row, channels_last) for channels_last in (False, True)]
+    elif model:
+        layouts = (False, True) if op == "cnn_step" else (False,)
+        trainings = [torch_rows.Training(row, "cpu", compiled=compiled, channels_last=layout) for layout in layouts]
+        calls = [lambda turn, t=t: (t.step(),) for t in trainings]
+    elif torch_rows.function_of(row) is None:
+        return None
+    else:
+        ring = [rows.inputs(row, 0, torch_rows.numbers_of(row, "cpu"))]
+        rings = [ring, [torch_rows.last(ring[0], True)]] if op == "conv" else [ring]
+        calls = [torch_rows.peer(row, ring, "cpu", compiled) for ring in rings]
+    return common.Served([lambda call=call: call(0) for call in calls], lambda results: [t.detach().numpy() for t in results])
+
+
+def serve(compiled):
+    common.serve(lambda row: make_row(row, compiled))
+
+
+args = common.options(__doc__, compile="cnn_epoch, rows: through torch.compile (needs g++)")
 torch.set_num_threads(args.threads)
 torch.manual_seed(0)
 if args.work == "small_add":
     small_add(args.repeat)
+elif args.work == "rows":
+    serve(args.compile)
 else:
     cnn_epoch(args)

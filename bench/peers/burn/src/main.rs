@@ -11,8 +11,10 @@ use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
 use burn::tensor::Distribution;
-use burn::tensor::activation::relu;
-use common::CHAIN;
+use burn::tensor::activation::{gelu_approximate, log_softmax, relu, softmax};
+use burn::tensor::module::conv2d;
+use burn::tensor::ops::ConvOptions;
+use common::{CHAIN, Call};
 use std::hint::black_box;
 
 fn small_add(rounds: usize) {
@@ -90,10 +92,98 @@ fn cnn_epoch(options: &common::Options) {
     });
 }
 
+// ── Rows ─────────────────────────────────────────────────────────────────────────────────────────
+fn input<const D: usize>(number: u32, shape: [usize; D], device: &Device) -> Tensor<D> {
+    let data = TensorData::new(common::values(16 * number, &shape), shape);
+    Tensor::from_data(data, device)
+}
+
+/// A row of one result; burn computes it while it is called.
+fn call<const D: usize>(compute: impl Fn() -> Tensor<D> + 'static) -> Option<Call> {
+    Some(Box::new(move |wanted| {
+        let y = black_box(compute());
+        if wanted { y.into_data().iter::<f32>().collect() } else { vec![] }
+    }))
+}
+
+fn link(x: Tensor<2>) -> Tensor<2> {
+    (x * 0.5 + 0.25).sin().abs()
+}
+
+fn matrix_row(op: &str, shape: [usize; 2], device: &Device) -> Option<Call> {
+    let [x, b, c] = [0, 1, 2].map(|number| input(number, shape, device));
+    match op {
+        "chain8" => call(move || link(link(x.clone()))),
+        "abc_exp" => call(move || (x.clone() * b.clone() + c.clone()).exp()),
+        "add" => call(move || x.clone() + b.clone()),
+        "softmax" => call(move || softmax(x.clone(), 1)),
+        "log_softmax" => call(move || log_softmax(x.clone(), 1)),
+        "sum0" => call(move || x.clone().sum_dim(0)),
+        "sum1" => call(move || x.clone().sum_dim(1)),
+        "sum_all" => call(move || x.clone().sum()),
+        "max1" => call(move || x.clone().max_dim(1)),
+        "argmax1" => call(move || x.clone().argmax(1).float()),
+        _ => None,
+    }
+}
+
+fn product_row(op: &str, shape: &[usize], device: &Device) -> Option<Call> {
+    if let [batch, m, k, n] = *shape {
+        let a = input(0, [batch, m, k], device);
+        let b = input(1, [batch, k, n], device);
+        return call(move || a.clone().matmul(b.clone()));
+    }
+    let (a, b) = (input(0, [shape[0], shape[1]], device), input(1, [shape[1], shape[2]], device));
+    let bias = input(2, [1, shape[2]], device);
+    match op {
+        "matmul_nn" => call(move || a.clone().matmul(b.clone())),
+        "matmul_nn_gelu" => call(move || gelu_approximate(a.clone().matmul(b.clone()) + bias.clone())),
+        _ => None,
+    }
+}
+
+fn conv_row(s: &[usize], device: &Device) -> Option<Call> {
+    let x = input(0, [s[0], s[1], s[2], s[3]], device);
+    let w = input(1, [s[4], s[1] / s[7], s[5], s[5]], device);
+    let options = ConvOptions::new([s[6]; 2], [s[5] / 2; 2], [1, 1], s[7]);
+    call(move || conv2d(x.clone(), w.clone(), None, options.clone()))
+}
+
+fn small_row(op: &str, size: usize, device: &Device) -> Option<Call> {
+    let recorded = op == "small_add_recorded";
+    let device = if recorded { device.clone().autodiff() } else { device.clone() };
+    let (a, b) = (input(0, [size], &device), input(1, [size], &device));
+    let a = if recorded { a.require_grad() } else { a };
+    let links = if op == "small_add_chain8" { 8 } else { 1 };
+    call(move || {
+        let mut y = a.clone();
+        for _ in 0..CHAIN {
+            y = a.clone();
+            for _ in 0..links {
+                y = y + b.clone();
+            }
+        }
+        y
+    })
+}
+
+fn row(op: &str, shape: &[usize]) -> Option<Call> {
+    let device = Device::flex();
+    match op {
+        _ if op.starts_with("matmul") => product_row(op, shape, &device),
+        _ if op.starts_with("small_add") => small_row(op, shape[0], &device),
+        "conv" => conv_row(shape, &device),
+        "add" if shape.len() == 1 => matrix_row(op, [1, shape[0]], &device),
+        _ if shape.len() == 2 => matrix_row(op, [shape[0], shape[1]], &device),
+        _ => None,
+    }
+}
+
 fn main() {
     let options = common::options();
     match options.work.as_str() {
         "small_add" => small_add(options.repeat),
+        "rows" => common::serve(row),
         _ => cnn_epoch(&options),
     }
 }

@@ -3,7 +3,7 @@
 #include <limits>
 #include <memory>
 
-#include "bench/cuda/work.h"
+#include "bench/common/models.h"
 
 namespace bench {
 namespace {
@@ -75,38 +75,31 @@ struct Gpt {
   FORNAX_FIELDS(tokens, positions, blocks, norm, head)
 };
 
-// The same start on both sides: matrices from the counter, within 1 / sqrt(rows); weights of norms
-// 1 and every bias 0.
-template <class Model>
-void start(Model& model, Device device) {
-  State state = state_of(model);
-  for (uint32_t i = 0; i < state.size(); i++) {
-    Tensor& value = state[i].value;
-    std::vector<int64_t> shape;
-    for (int axis = 0; axis < value.rank(); axis++) shape.push_back(value.shape(axis));
-    if (value.rank() > 1) {
-      value = values(100 + i, shape, DType::f32, device) / std::sqrt(double(shape[0]));
-    } else {
-      value = state[i].path.ends_with("weight") ? ones_like(value) : zeros_like(value);
-    }
+struct Cnn {
+  nn::Conv2d first, second;
+  nn::Linear hidden, output;
+  Cnn(const std::vector<int64_t>& s, Device device)
+      : first(1, s[2], 3, {.padding = 1, .device = device}),
+        second(s[2], s[3], 3, {.padding = 1, .device = device}),
+        hidden(s[3] * (s[1] / 4) * (s[1] / 4), s[4], {.device = device}),
+        output(s[4], s[5], {.device = device}) {}
+  Tensor operator()(const Tensor& x) const {
+    const Tensor half = max_pool2d(relu(first(x)), 2);
+    return output(relu(hidden(max_pool2d(relu(second(half)), 2).flatten(1))));
   }
-  load_state(model, state);
-  device.sync();
-}
+  FORNAX_FIELDS(first, second, hidden, output)
+};
 
-}  // namespace
-
-Call train_mlp(const Row& row, Device device) {
+// A classifier and Adam, on one batch.
+template <class Net>
+Call train(Net net, Tensor x, Tensor targets, Device device) {
   struct Training {
-    Mlp net;
+    Net net;
     optim::Adam adam{{.learning_rate = 1e-3}};
     Tensor x, targets;
   };
-  const auto training = std::make_shared<Training>(Training{
-      .net = Mlp(row.shape, device.autodiff()),
-      .x = values(0, {row.shape[0], row.shape[1]}, DType::f32, device),
-      .targets = classes(64, {row.shape[0]}, row.shape[3], device),
-  });
+  const auto training = std::make_shared<Training>(
+      Training{.net = std::move(net), .x = std::move(x), .targets = std::move(targets)});
   start(training->net, device);
   return [training](int) {
     const Tensor loss = cross_entropy(training->net(training->x), training->targets);
@@ -116,14 +109,25 @@ Call train_mlp(const Row& row, Device device) {
   };
 }
 
-Call train_gpt(const Row& row, Device device) {
+}  // namespace
+
+Call train_mlp(const std::vector<int64_t>& s, Device device) {
+  return train(Mlp(s, device.autodiff()), values(0, {s[0], s[1]}, DType::f32, device),
+               classes(64, {s[0]}, s[3], device), device);
+}
+
+Call train_cnn(const std::vector<int64_t>& s, Device device) {
+  return train(Cnn(s, device.autodiff()), values(0, {s[0], 1, s[1], s[1]}, DType::f32, device),
+               classes(64, {s[0]}, s[5], device), device);
+}
+
+Call train_gpt(const std::vector<int64_t>& s, Device device) {
   struct Training {
     Gpt net;
     optim::AdamW adam{{.learning_rate = 3e-4, .weight_decay = 0.01}};
     Tensor ids, targets;
     int64_t vocabulary;
   };
-  const auto& s = row.shape;
   const auto training = std::make_shared<Training>(Training{
       .net = Gpt(s[1], s[2], s[3], s[4], s[5], device.autodiff()),
       .ids = classes(64, {s[0], s[1]}, s[5], device),

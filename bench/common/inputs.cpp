@@ -1,13 +1,16 @@
-// Numbers from a counter, made on the host so that they depend on nothing that is measured.
+// Numbers from a counter, made on the host so that they depend on nothing that is measured, and
+// what of results is compared.
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <thread>
 
-#include "bench/cuda/work.h"
+#include "bench/common/work.h"
 
 namespace bench {
 namespace {
 
-// bench/peers/cuda_work.py has the same.
+// bench/peers/rows.py has the same.
 uint32_t mix(uint32_t seed, uint64_t i) {
   uint32_t h = uint32_t(i) * 2654435761u + seed * 2246822519u + 1u;
   h = (h ^ (h >> 16)) * 0x85ebca6bu;
@@ -59,17 +62,55 @@ Tensor classes(uint32_t seed, const std::vector<int64_t>& shape, int64_t classes
 }
 
 Summary summary(const Tensor& tensor) {
-  const std::vector<float> data = tensor.to_vector<float>();
+  const std::vector<double> data = tensor.to_vector<double>();
   Summary result;
   result.count = data.size();
-  for (const float value : data) {
-    result.sum += double(value);
-    result.squares += double(value) * double(value);
+  for (const double value : data) {
+    result.sum += value;
+    result.squares += value * value;
   }
   for (uint64_t i = 0; i < std::min<size_t>(1000, data.size()); i++) {
     result.samples.push_back(data[size_t(i * 2654435761u % data.size())]);
   }
   return result;
+}
+
+int check_calls(const std::string& op) { return op.ends_with("_step") ? 5 : 1; }
+
+std::vector<Tensor> checked(const Work& work, const Call& call, Device device) {
+  const int calls = check_calls(work.op);
+  if (calls == 1) {
+    // Leaves blocks of the outputs' sizes full of NaN for the allocator to hand out again.
+    std::vector<Tensor> outputs = call(0), poisoned;
+    device.sync();
+    for (const Tensor& output : outputs) {
+      if (is_floating(output.dtype())) {
+        const Options like{.dtype = output.dtype(), .device = device};
+        poisoned.push_back(uniform(output.shape(), 1, 2, like) * std::nan(""));
+      }
+    }
+    outputs.clear();
+    device.sync();
+  }
+  std::vector<Tensor> outputs;
+  for (int i = 0; i < calls; i++) outputs = call(0);
+  return outputs;
+}
+
+double seconds() {
+  using Clock = std::chrono::steady_clock;
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+std::string shape_name(const std::vector<int64_t>& shape) {
+  std::string name;
+  for (const int64_t size : shape) name += (name.empty() ? "" : "x") + std::to_string(size);
+  return name;
 }
 
 }  // namespace bench
