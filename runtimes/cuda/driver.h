@@ -36,7 +36,7 @@ struct LaunchNode {
 };
 
 // How one node of a graph comes after another.  By default when that is over; early: when all of
-// its blocks have allowed it, and the launch then waits for the rest by itself.
+// its blocks have allowed it or ended, and the launch then waits for its results by itself.
 struct Dependency {
   unsigned char from_port = 0, to_port = 0, type = 0, reserved[5] = {};
   static Dependency early() { return {.from_port = 1, .type = 1}; }
