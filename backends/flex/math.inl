@@ -10,6 +10,7 @@
 
 #include <hwy/contrib/math/math-inl.h>
 
+#include "backends/flex/math_exp.inl"
 #include "backends/flex/number.inl"
 
 HWY_BEFORE_NAMESPACE();
@@ -84,9 +85,6 @@ HWY_INLINE V quick_cos(Tag<T> d, V x) {
                             within(x, low32, high32, low64, high64),           \
                             [](T t) { return T(numbers::name(double(t))); })); \
   }
-inline constexpr double kBelow = -std::numeric_limits<double>::infinity();
-FORNAX_GUARDED(exp, hn::Exp, kBelow, 88.7, kBelow, 709.7)
-FORNAX_GUARDED(expm1, hn::Expm1, -1e30, 88.7, -1e300, 709.7)
 FORNAX_GUARDED(log, hn::Log, 1e-45, 3e38, 5e-324, 1e308)
 FORNAX_GUARDED(log2, hn::Log2, 1e-45, 3e38, 5e-324, 1e308)
 FORNAX_GUARDED(log10, hn::Log10, 1e-45, 3e38, 5e-324, 1e308)
@@ -96,35 +94,12 @@ FORNAX_GUARDED(cos, quick_cos, -39000, 39000, -39000, 39000)
 FORNAX_GUARDED(asin, hn::Asin, -1, 1, -1, 1)
 FORNAX_GUARDED(acos, hn::Acos, -1, 1, -1, 1)
 FORNAX_GUARDED(atan, hn::Atan, -1e30, 1e30, -1e300, 1e300)
-FORNAX_GUARDED(sinh, hn::Sinh, -88.7, 88.7, -709, 709)
-FORNAX_GUARDED(tanh, hn::Tanh, -1e30, 1e30, -1e300, 1e300)
 FORNAX_GUARDED(asinh, hn::Asinh, -1e18, 1e18, -1e150, 1e150)
 FORNAX_GUARDED(acosh, hn::Acosh, 1, 1e18, 1, 1e150)
 FORNAX_GUARDED(atanh, hn::Atanh, -0.999999, 0.999999, -0.999999, 0.999999)
 #undef FORNAX_GUARDED
 FORNAX_BY_LANE1(tan)
 FORNAX_BY_LANE2(atan2)
-
-template <class T>
-HWY_INLINE Slow<T> cosh(Num<T> x) {
-  const Num<T> e(hn::Exp(Tag<T>(), abs(x).v));
-  return Slow<T>(repaired((e + Num<T>(1) / e) * splat(T(0.5)), x, within(x, -88, 88, -709, 709),
-                          [](T t) { return T(numbers::cosh(double(t))); }));
-}
-
-// 2^x = 2^n * e^(r ln 2) with the whole number n nearest to x; 2^n is put together from its bits.
-template <class T>
-HWY_INLINE Slow<T> exp2(Num<T> x) {
-  constexpr int kBias = std::numeric_limits<T>::max_exponent - 1;
-  const Num<T> n = round(x);
-  const Num<T> fraction(hn::Exp(Tag<T>(), ((x - n) * splat(T(0.6931471805599453))).v));
-  const auto whole = hn::ConvertTo(Tag<IntOf<T>>(), n.v);
-  const auto exponent = hn::Add(whole, hn::Set(Tag<IntOf<T>>(), kBias));
-  const auto power = hn::ShiftLeft<std::numeric_limits<T>::digits - 1>(exponent);
-  return Slow<T>(repaired(fraction * Num<T>(hn::BitCast(Tag<T>(), power)), x,
-                          within(x, -125, 127, -1020, 1023),
-                          [](T t) { return T(numbers::exp2(double(t))); }));
-}
 
 // Near 0, x + x q(x^2).  Beyond, 1 - e^(t p(t)) with t = |x|, until that is 1 in float.
 HWY_INLINE Num<float> quick_erf(Num<float> x) {
@@ -154,13 +129,6 @@ HWY_INLINE Slow<T> erf(Num<T> x) {
   } else {
     return Slow<T>(lane_by_lane(by_lane, x));
   }
-}
-
-// For large -x by the other form, which keeps the digits that 1 / (1 + large) would lose.
-template <class T>
-HWY_INLINE Slow<T> sigmoid(Num<T> x) {
-  const Num<T> e = exp(-abs(x)), sum = e + Num<T>(1);
-  return Slow<T>(select(x < Num<T>(0), e, Num<T>(1)) / sum);
 }
 
 }  // namespace HWY_NAMESPACE
