@@ -12,6 +12,7 @@
 
 #include "backends/flex/math_exp.inl"
 #include "backends/flex/math_log.inl"
+#include "backends/flex/math_trig.inl"
 #include "backends/flex/number.inl"
 
 HWY_BEFORE_NAMESPACE();
@@ -33,52 +34,6 @@ HWY_INLINE Ask<T> within(Num<T> x, double low32, double high32, double low64, do
                         hn::Le(x.v, hn::Set(Tag<T>(), T(narrow ? high32 : high64)))));
 }
 
-// sin(r) for |r| <= pi / 2: r + r^3 p(r^2), p by minimax of the relative error.
-HWY_INLINE Num<float> sin_of_reduced(Num<float> r) {
-  const auto s = hn::Mul(r.v, r.v);
-  auto p = hn::Set(Tag<float>(), 2.6089178390975576e-06f);
-  p = hn::MulAdd(p, s, hn::Set(Tag<float>(), -1.9811106903944165e-04f));
-  p = hn::MulAdd(p, s, hn::Set(Tag<float>(), 8.333087898790836e-03f));
-  p = hn::MulAdd(p, s, hn::Set(Tag<float>(), -1.6666661202907562e-01f));
-  return Num<float>(hn::MulAdd(hn::Mul(p, s), r.v, r.v));
-}
-
-// (-1)^n sin(x - (n - shift) pi) with n nearest to x / pi + shift.  Pi comes in three parts: the
-// first difference is exact in fused arithmetic, so nothing is lost where x is near a multiple of
-// pi.
-HWY_INLINE Num<float> sin_shifted(Num<float> x, float shift) {
-  const Tag<float> d;
-  const auto magic = hn::Set(d, 12582912.0f);  // 1.5 * 2^23: adding it leaves a whole number
-  const auto sum = hn::Add(hn::MulAdd(x.v, hn::Set(d, 0.318309886f), hn::Set(d, shift)), magic);
-  const auto n = hn::Sub(hn::Sub(sum, magic), hn::Set(d, shift));
-  auto r = hn::NegMulAdd(n, hn::Set(d, 3.1415927410125732f), x.v);
-  r = hn::NegMulAdd(n, hn::Set(d, -8.742277657347586e-08f), r);
-  r = hn::NegMulAdd(n, hn::Set(d, -3.4302490200117637e-15f), r);
-  const auto odd = hn::ShiftLeft<31>(hn::BitCast(Tag<int32_t>(), sum));
-  return bits_as<float>(
-      bitwise_xor(bits_as<int32_t>(sin_of_reduced(Num<float>(r))), Num<int32_t>(odd)));
-}
-
-// Fused arithmetic and floats have the short form; the others Highway's.
-template <class T>
-inline constexpr bool kOwn = HWY_NATIVE_FMA&& std::is_same_v<T, float>;
-template <class V, class T = hn::TFromV<V>>
-HWY_INLINE V quick_sin(Tag<T> d, V x) {
-  if constexpr (kOwn<T>) {
-    return sin_shifted(Num<float>(x), 0).v;
-  } else {
-    return hn::Sin(d, x);
-  }
-}
-template <class V, class T = hn::TFromV<V>>
-HWY_INLINE V quick_cos(Tag<T> d, V x) {
-  if constexpr (kOwn<T>) {
-    return sin_shifted(Num<float>(x), 0.5f).v;
-  } else {
-    return hn::Cos(d, x);
-  }
-}
-
 #define FORNAX_GUARDED(name, function, low32, high32, low64, high64)           \
   template <class T>                                                           \
   HWY_INLINE Slow<T> name(Num<T> x) {                                          \
@@ -86,13 +41,10 @@ HWY_INLINE V quick_cos(Tag<T> d, V x) {
                             within(x, low32, high32, low64, high64),           \
                             [](T t) { return T(numbers::name(double(t))); })); \
   }
-FORNAX_GUARDED(sin, quick_sin, -39000, 39000, -39000, 39000)
-FORNAX_GUARDED(cos, quick_cos, -39000, 39000, -39000, 39000)
 FORNAX_GUARDED(asin, hn::Asin, -1, 1, -1, 1)
 FORNAX_GUARDED(acos, hn::Acos, -1, 1, -1, 1)
 FORNAX_GUARDED(atan, hn::Atan, -1e30, 1e30, -1e300, 1e300)
 #undef FORNAX_GUARDED
-FORNAX_BY_LANE1(tan)
 FORNAX_BY_LANE2(atan2)
 
 // Near 0, x + x q(x^2).  Beyond, 1 - e^(t p(t)) with t = |x|, until that is 1 in float.
