@@ -11,6 +11,7 @@
 #include <hwy/contrib/math/math-inl.h>
 
 #include "backends/flex/math_exp.inl"
+#include "backends/flex/math_inverse.inl"
 #include "backends/flex/math_log.inl"
 #include "backends/flex/math_trig.inl"
 #include "backends/flex/number.inl"
@@ -25,27 +26,6 @@ HWY_INLINE Num<T> repaired(Num<T> y, Num<T> x, Ask<T> good, F slow) {
   if (HWY_LIKELY(all(good))) return y;
   return select(good, y, lane_by_lane(slow, select(good, Num<T>(0), x)));
 }
-
-// The bounds of Highway's functions: of f32, of f64.
-template <class T>
-HWY_INLINE Ask<T> within(Num<T> x, double low32, double high32, double low64, double high64) {
-  const bool narrow = sizeof(T) == 4;
-  return Ask<T>(hn::And(hn::Ge(x.v, hn::Set(Tag<T>(), T(narrow ? low32 : low64))),
-                        hn::Le(x.v, hn::Set(Tag<T>(), T(narrow ? high32 : high64)))));
-}
-
-#define FORNAX_GUARDED(name, function, low32, high32, low64, high64)           \
-  template <class T>                                                           \
-  HWY_INLINE Slow<T> name(Num<T> x) {                                          \
-    return Slow<T>(repaired(Num<T>(function(Tag<T>(), x.v)), x,                \
-                            within(x, low32, high32, low64, high64),           \
-                            [](T t) { return T(numbers::name(double(t))); })); \
-  }
-FORNAX_GUARDED(asin, hn::Asin, -1, 1, -1, 1)
-FORNAX_GUARDED(acos, hn::Acos, -1, 1, -1, 1)
-FORNAX_GUARDED(atan, hn::Atan, -1e30, 1e30, -1e300, 1e300)
-#undef FORNAX_GUARDED
-FORNAX_BY_LANE2(atan2)
 
 // Near 0, x + x q(x^2).  Beyond, 1 - e^(t p(t)) with t = |x|, until that is 1 in float.
 HWY_INLINE Num<float> quick_erf(Num<float> x) {

@@ -183,6 +183,14 @@ HWY_INLINE Ask<T> operator&(Ask<T> a, Ask<T> b) {
   return Ask<T>(hn::And(a.m, b.m));
 }
 template <class T>
+HWY_INLINE Ask<T> operator|(Ask<T> a, Ask<T> b) {
+  return Ask<T>(hn::Or(a.m, b.m));
+}
+template <class T>
+HWY_INLINE Ask<T> operator!(Ask<T> a) {
+  return Ask<T>(hn::Not(a.m));
+}
+template <class T>
 HWY_INLINE bool all(Ask<T> a) {
   return hn::AllTrue(Tag<T>(), a.m);
 }
@@ -291,13 +299,7 @@ HWY_INLINE Num<T> bitwise_xor(Num<T> a, Num<T> b) {
   return Num<T>(hn::Xor(a.v, b.v));
 }
 
-// Functions that only the reference's number types have: name of one or two operands.
-#define FORNAX_BY_LANE1(name)                                                              \
-  template <class T>                                                                       \
-  HWY_INLINE Slow<T> name(Num<T> x) {                                                      \
-    return Slow<T>(                                                                        \
-        lane_by_lane([](T t) { return from_number<T>(numbers::name(to_number(t))); }, x)); \
-  }
+// Functions that only the reference's number types have: of two operands.
 #define FORNAX_BY_LANE2(name)                                                                  \
   template <class T>                                                                           \
   HWY_INLINE Slow<T> name(Num<T> a, Num<T> b) {                                                \
