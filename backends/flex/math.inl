@@ -8,10 +8,12 @@
 #define FORNAX_FLEX_MATH_INL
 #endif
 
+#include "backends/flex/math_divide.inl"
 #include "backends/flex/math_erf.inl"
 #include "backends/flex/math_exp.inl"
 #include "backends/flex/math_inverse.inl"
 #include "backends/flex/math_log.inl"
+#include "backends/flex/math_power.inl"
 #include "backends/flex/math_trig.inl"
 
 #endif
