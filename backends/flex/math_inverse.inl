@@ -35,7 +35,7 @@ inline constexpr Parts<T> kHalfPi = {T(1.5707963267948966), T(6.123233995736766e
 template <>
 inline constexpr Parts<float> kHalfPi<float> = {1.5707964f, -4.371139e-08f};
 
-// |x|, and where that is above 1 / 2 z = sqrt((1 - |x|) / 2): then acos |x| = 2 asin z.
+// Where |x| is above 1 / 2 acos |x| = 2 asin z with z = sqrt((1 - |x|) / 2).
 template <class T>
 struct HalfAngle {
   Ask<T> far;
@@ -43,15 +43,12 @@ struct HalfAngle {
 };
 template <class T>
 HWY_INLINE HalfAngle<T> half_angle(Num<T> x) {
-  const Num<T> a = abs(x), half = splat(T(0.5)), zero(0);
+  const Num<T> a = abs(x), half = splat(T(0.5));
   const Ask<T> far = a > half;
   const Num<T> square = select(far, subtract_product(half, half, a), a * a);
-  const Num<T> root = sqrt(square), z = select(far, root, a);
-  const Num<T> rest = exact_difference(square, root, root) / (root + root);
+  const Num<T> z = select(far, sqrt(square), a);
   const Num<T> p = polynomial(square, choose<T>(kAsin32, kAsin64));
-  // At |x| = 1 both are 0.
-  const Num<T> low = select(far & (square > zero), rest, zero);
-  return {far, {z, multiply_add(square * z, p, low)}};
+  return {far, {z, square * z * p}};
 }
 template <class T>
 HWY_INLINE Slow<T> asin(Num<T> x) {
@@ -74,30 +71,31 @@ HWY_INLINE Slow<T> acos(Num<T> x) {
   return Slow<T>(sum.high + (sum.low + low));
 }
 
-// The angle of the point (right, up), both at least 0: atan(up / right) in two parts.
+// atan(smaller / larger) of numbers that are at least 0, or where `steep` pi / 2 less that.
 template <class T>
-HWY_INLINE Pair<T> angle_of(Num<T> up, Num<T> right) {
-  // Above 3/8 of a right angle and its double, less a quarter or a half turn of the axes.
-  const Ask<T> steep = up > right * splat(T(2.414213562373095));
-  const Ask<T> level = up <= right * splat(T(0.41421356237309503));
-  const Pair<T> less = sum_of(up, -right), more = sum_of(up, right);
-  const Num<T> zero(0);
-  const Pair<T> top = {select(level, up, select(steep, -right, less.high)),
-                       select(level, zero, select(steep, zero, less.low))};
-  const Pair<T> bottom = {select(level, right, select(steep, up, more.high)),
-                          select(level, zero, select(steep, zero, more.low))};
-  const Num<T> turns = select(level, zero, select(steep, Num<T>(1), splat(T(0.5))));
+HWY_INLINE Pair<T> angle_of(Num<T> smaller, Num<T> larger, Ask<T> steep) {
+  // Above pi / 8 the difference from pi / 4.
+  const Ask<T> far = smaller > larger * splat(T(0.41421356237309503));
+  const Pair<T> less = sum_of_sorted(-larger, smaller), more = sum_of_sorted(larger, smaller);
+  const Num<T> zero(0), one(1), quarter = splat(T(0.5));
+  const Pair<T> top = {select(far, less.high, smaller), select(far, less.low, zero)};
+  const Pair<T> bottom = {select(far, more.high, larger), select(far, more.low, zero)};
+  const Num<T> turns = select(far, quarter, select(steep, one, zero));
+  const Num<T> sign = select(steep, -one, one);
   const Pair<T> z = divided(top, bottom);
-  const Num<T> square = z.high * z.high;
+  const Num<T> square = z.high * z.high, high = z.high * sign;
   const Num<T> p = polynomial(square, choose<T>(kAtan32, kAtan64));
-  const Pair<T> sum = sum_of_sorted(turns * splat(kHalfPi<T>.high), z.high);
-  const Num<T> low = multiply_add(square * z.high, p, z.low);
+  const Pair<T> sum = sum_of_sorted(turns * splat(kHalfPi<T>.high), high);
+  const Num<T> low = multiply_add(square * high, p, z.low * sign);
   return {sum.high, sum.low + multiply_add(turns, splat(kHalfPi<T>.low), low)};
 }
 template <class T>
 HWY_INLINE Slow<T> atan(Num<T> x) {
-  const Num<T> a = abs(x), most = splat(choose<T>(1e20, 1e40));
-  const Pair<T> y = angle_of(select(a > most, most, a), Num<T>(1));
+  const Num<T> one(1), most = splat(choose<T>(1e20, 1e40));
+  Num<T> a = abs(x);
+  a = select(a > most, most, a);
+  const Ask<T> steep = a > one;
+  const Pair<T> y = angle_of(select(steep, one, a), select(steep, a, one), steep);
   return Slow<T>(copy_sign(y.high + y.low, x));
 }
 
@@ -105,21 +103,17 @@ HWY_INLINE Slow<T> atan(Num<T> x) {
 // numbers are scaled, so that their sums and products are numbers.
 template <class T>
 HWY_INLINE Slow<T> atan2(Num<T> a, Num<T> b) {
-  const Num<T> zero(0), one(1), infinity = splat(kInfinity<T>);
-  Num<T> up = abs(a), right = abs(b);
-  const Num<T> larger = select(up > right, up, right);
+  const Num<T> zero(0), one(1), infinity = splat(kInfinity<T>), up = abs(a), right = abs(b);
+  const Ask<T> steep = up > right;
+  Num<T> larger = select(steep, up, right), smaller = select(steep, right, up);
+  const Ask<T> special = (larger == infinity) | (larger == zero);
   const Num<T> scale =
       select(larger < splat(choose<T>(0x1p64, 0x1p512)), splat(choose<T>(0x1p30, 0x1p300)),
              splat(choose<T>(0x1p-40, 0x1p-400)));
-  up = up * scale, right = right * scale;
-  const Ask<T> special = (larger == infinity) | (larger == zero);
-  if (HWY_UNLIKELY(!all(!special))) {
-    const Num<T> far_up = select(up == infinity, one, zero);
-    const Num<T> far_right = select((right == infinity) | (larger == zero), one, zero);
-    up = select(special, select(is_nan(up), up, far_up), up);
-    right = select(special, select(is_nan(right), right, far_right), right);
-  }
-  const Pair<T> y = angle_of(up, right);
+  smaller =
+      select(special & !is_nan(smaller), select(smaller == infinity, one, zero), smaller * scale);
+  larger = select(special, one, larger * scale);
+  const Pair<T> y = angle_of(smaller, larger, steep);
   const Pair<T> back = sum_of_sorted(splat(2 * kHalfPi<T>.high), -y.high);
   const Num<T> back_low = back.low + (splat(2 * kHalfPi<T>.low) - y.low);
   const Num<T> turned = select(copy_sign(one, b) < zero, back.high + back_low, y.high + y.low);

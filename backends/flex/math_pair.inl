@@ -32,13 +32,27 @@ HWY_INLINE Num<T> subtract_product(Num<T> c, Num<T> a, Num<T> b) {
   return Num<T>(hn::NegMulAdd(a.v, b.v, c.v));
 }
 
-// The polynomial with these coefficients, the highest power first.
+// The polynomial with these coefficients, the highest power first.  A long one is the sum of its
+// even and its odd powers, which machines compute side by side.
 template <class T, size_t kCount>
 HWY_INLINE Num<T> polynomial(Num<T> x, const T (&coefficients)[kCount]) {
-  Num<T> sum = splat(coefficients[0]);
+  constexpr size_t kStep = kCount < 6 ? 1 : 2;
+  const Num<T> power = kStep == 1 ? x : x * x;
+  Num<T> sums[kStep];
+#pragma GCC unroll 2
+  for (size_t k = 0; k < kStep; k++) {
+    sums[k] = splat(coefficients[k]);
 #pragma GCC unroll 32
-  for (size_t i = 1; i < kCount; i++) sum = multiply_add(sum, x, splat(coefficients[i]));
-  return sum;
+    for (size_t i = k + kStep; i < kCount; i += kStep) {
+      sums[k] = multiply_add(sums[k], power, splat(coefficients[i]));
+    }
+  }
+  if constexpr (kStep == 1) {
+    return sums[0];
+  } else {
+    constexpr size_t kOdd = kCount % 2;
+    return multiply_add(sums[kOdd], x, sums[1 - kOdd]);
+  }
 }
 // Of the coefficients for f32 and those for f64, T's.
 template <class T, size_t kNarrow, size_t kWide>
