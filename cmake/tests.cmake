@@ -25,6 +25,13 @@ foreach(suite IN LISTS suites)
   endif()
 endforeach()
 
+# The accuracy of flex's functions is measured against MPFR.
+find_path(FORNAX_MPFR_INCLUDE mpfr.h REQUIRED)
+find_library(FORNAX_MPFR mpfr REQUIRED)
+find_library(FORNAX_GMP gmp REQUIRED)
+target_include_directories(test_flex SYSTEM PRIVATE ${FORNAX_MPFR_INCLUDE})
+target_link_libraries(test_flex PRIVATE ${FORNAX_MPFR} ${FORNAX_GMP})
+
 # Stand-ins for libcuda and libnvrtc, beside the program that opens them.
 foreach(name fake_driver fake_nvrtc)
   string(REPLACE fake_ fake/ source ${name})

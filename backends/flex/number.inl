@@ -183,6 +183,14 @@ HWY_INLINE Ask<T> operator&(Ask<T> a, Ask<T> b) {
   return Ask<T>(hn::And(a.m, b.m));
 }
 template <class T>
+HWY_INLINE Ask<T> operator|(Ask<T> a, Ask<T> b) {
+  return Ask<T>(hn::Or(a.m, b.m));
+}
+template <class T>
+HWY_INLINE Ask<T> operator!(Ask<T> a) {
+  return Ask<T>(hn::Not(a.m));
+}
+template <class T>
 HWY_INLINE bool all(Ask<T> a) {
   return hn::AllTrue(Tag<T>(), a.m);
 }
@@ -300,41 +308,23 @@ HWY_INLINE Num<T> bitwise_xor(Num<T> a, Num<T> b) {
   return Num<T>(hn::Xor(a.v, b.v));
 }
 
-// Functions that only the reference's number types have: name of one or two operands.
-#define FORNAX_BY_LANE1(name)                                                              \
-  template <class T>                                                                       \
-  HWY_INLINE Slow<T> name(Num<T> x) {                                                      \
-    return Slow<T>(                                                                        \
-        lane_by_lane([](T t) { return from_number<T>(numbers::name(to_number(t))); }, x)); \
-  }
-#define FORNAX_BY_LANE2(name)                                                                  \
+// Integers have no vector form of these: lane by lane as the reference's number types.  Floats have
+// theirs in math.inl.
+#define FORNAX_BY_LANE(name)                                                                   \
   template <class T>                                                                           \
-  HWY_INLINE Slow<T> name(Num<T> a, Num<T> b) {                                                \
+  requires(!kFloat<T>) HWY_INLINE Slow<T> name(Num<T> a, Num<T> b) {                           \
     return Slow<T>(lane_by_lane(                                                               \
         [](T s, T t) { return from_number<T>(numbers::name(to_number(s), to_number(t))); }, a, \
         b));                                                                                   \
   }
-FORNAX_BY_LANE2(trunc_divide)
-FORNAX_BY_LANE2(floor_divide)
-FORNAX_BY_LANE2(fmod)
-
-// Rounding to T must not reach b: a remainder is below it (graph/evaluate.cpp does the same).
-template <class T>
-HWY_INLINE T remainder_of(T a, T b) {
-  const T rest = from_number<T>(numbers::remainder(to_number(a), to_number(b)));
-  if constexpr (std::is_floating_point_v<T>) {
-    if (rest == b && b - b == 0) return std::nextafter(b, T(0));
-  }
-  return rest;
-}
-template <class T>
-HWY_INLINE Slow<T> remainder(Num<T> a, Num<T> b) {
-  return Slow<T>(lane_by_lane([](T s, T t) { return remainder_of(s, t); }, a, b));
-}
-
-FORNAX_BY_LANE2(pow)
-FORNAX_BY_LANE2(shift_left)
-FORNAX_BY_LANE2(shift_right)
+FORNAX_BY_LANE(trunc_divide)
+FORNAX_BY_LANE(floor_divide)
+FORNAX_BY_LANE(fmod)
+FORNAX_BY_LANE(remainder)
+FORNAX_BY_LANE(pow)
+FORNAX_BY_LANE(shift_left)
+FORNAX_BY_LANE(shift_right)
+#undef FORNAX_BY_LANE
 
 }  // namespace HWY_NAMESPACE
 }  // namespace fornax::flex

@@ -4,7 +4,7 @@
 //   whole numbers and bool     equal
 //   ops rounded once by IEEE   equal: + - * / sqrt, comparisons, moves, divisions with remainder
 //   f8, f16, bf16              1 unit in the last place: computed in f32, the reference in f64
-//   other functions, f32       5 units: 4 of the vector functions and 1 of the reference's libm
+//   other functions, f32       5 units: 4 of a device's functions and 1 of the reference's libm
 //   other functions, f64       5 units likewise
 //   sums                       1 unit for rounding the result, and (4 + sqrt(terms)) roundings of
 //   the

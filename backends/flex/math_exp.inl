@@ -1,0 +1,149 @@
+// Functions made of e^x: exp, exp2, expm1, sinh, cosh, tanh, sigmoid.  Included as number.inl is.
+//
+// x = n ln 2 + r with |r| <= ln 2 / 2 and e^r from a polynomial (W. J. Cody, W. Waite, Software
+// Manual for the Elementary Functions, 1980).  Coefficients are minimax in the relative error.
+#if defined(FORNAX_FLEX_MATH_EXP_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef FORNAX_FLEX_MATH_EXP_INL
+#undef FORNAX_FLEX_MATH_EXP_INL
+#else
+#define FORNAX_FLEX_MATH_EXP_INL
+#endif
+
+#include "backends/flex/math_pair.inl"
+
+HWY_BEFORE_NAMESPACE();
+namespace fornax::flex {
+namespace HWY_NAMESPACE {
+
+// e^r = 1 + r + r^2 p(r).
+inline constexpr float kExp32[] = {0.0013782504f, 0.008368675f, 0.041668963f, 0.16666521f,
+                                   0.4999999f};
+inline constexpr double kExp64[] = {
+    2.5004611748585467e-08, 2.7630473179657775e-07, 2.7557572053766853e-06, 2.4801492415614105e-05,
+    0.00019841269522593552, 0.0013888888944362959,  0.008333333333487038,   0.041666666666526936,
+    0.16666666666666424,    0.5000000000000011};
+
+template <class T>
+inline constexpr Parts<T> kLn2 = {T(0.6931471805599453), T(2.3190468138462996e-17)};
+template <>
+inline constexpr Parts<float> kLn2<float> = {0.6931472f, -1.9046542e-09f};
+template <class T>
+inline constexpr T kLog2e = T(1.4426950408889634);
+
+// 2^n (1 + m).
+template <class T>
+struct Power {
+  Num<T> n;
+  Pair<T> m;
+};
+template <class T>
+HWY_INLINE Power<T> power_of_reduced(Num<T> n, Num<T> high, Num<T> low) {
+  const Pair<T> r = sum_of_sorted(high, low);
+  const Num<T> p = polynomial(r.high, choose<T>(kExp32, kExp64));
+  return {n, {r.high, multiply_add(r.high * r.high, p, r.low)}};
+}
+// e^x for |x| < 2^11.
+template <class T>
+HWY_INLINE Power<T> power_of(Num<T> x) {
+  const Num<T> n = nearest_whole(x * splat(kLog2e<T>));
+  return power_of_reduced(n, exact_difference(x, n, splat(kLn2<T>.high)),
+                          -(n * splat(kLn2<T>.low)));
+}
+template <class T>
+HWY_INLINE Power<T> power_of(Pair<T> x) {
+  const Num<T> n = nearest_whole(x.high * splat(kLog2e<T>));
+  return power_of_reduced(n, exact_difference(x.high, n, splat(kLn2<T>.high)),
+                          subtract_product(x.low, n, splat(kLn2<T>.low)));
+}
+template <class T>
+HWY_INLINE Num<T> number_of(const Power<T>& power) {
+  return scaled(Num<T>(1) + (power.m.high + power.m.low), power.n);
+}
+
+// Beyond, e^x is 0 or infinite.
+template <class T>
+inline constexpr T kExpLow = choose<T>(-105, -750);
+template <class T>
+inline constexpr T kExpHigh = choose<T>(90, 720);
+
+template <class T>
+HWY_INLINE Slow<T> exp(Num<T> x) {
+  return Slow<T>(number_of(power_of(clamped(x, kExpLow<T>, kExpHigh<T>))));
+}
+
+template <class T>
+HWY_INLINE Slow<T> exp2(Num<T> x) {
+  const Num<T> bounded = clamped(x, choose<T>(-152, -1080), choose<T>(130, 1030));
+  const Num<T> n = nearest_whole(bounded), fraction = bounded - n;
+  const Pair<T> r = product_of(fraction, splat(kLn2<T>.high));
+  return Slow<T>(
+      number_of(power_of_reduced(n, r.high, multiply_add(fraction, splat(kLn2<T>.low), r.low))));
+}
+
+// e^x - 1 = 2^n * the pair, for |x| < 2^11.
+template <class T>
+struct ScaledPair {
+  Num<T> n;
+  Pair<T> pair;
+};
+template <class T>
+HWY_INLINE ScaledPair<T> power_minus_one(Num<T> x) {
+  const Power<T> power = power_of(x);
+  // 1 - 2^-n, which is 1 for large n.
+  const Num<T> n = select(power.n > Num<T>(100), Num<T>(100), power.n);
+  const Pair<T> sum = sum_of_sorted(Num<T>(1) - power_of_two(-n), power.m.high);
+  return {power.n, {sum.high, sum.low + power.m.low}};
+}
+
+template <class T>
+HWY_INLINE Slow<T> expm1(Num<T> x) {
+  const ScaledPair<T> y = power_minus_one(clamped(x, choose<T>(-30, -50), kExpHigh<T>));
+  return Slow<T>(copy_sign(scaled(y.pair.high + y.pair.low, y.n), x));
+}
+
+// H + H / (2 H + 1) with H = (e^|x| - 1) / 2.
+template <class T>
+HWY_INLINE Slow<T> sinh(Num<T> x) {
+  const Num<T> a = abs(x);
+  const ScaledPair<T> e = power_minus_one(clamped(a, T(0), kExpHigh<T>));
+  const Pair<T> sum = sum_of_sorted(e.pair.high, e.pair.low);
+  const Num<T> n = e.n - Num<T>(1), high = scaled(sum.high, n), low = scaled(sum.low, n);
+  const Num<T> most = splat(T(1e30)), bounded = select(high > most, most, high);
+  const Num<T> inverse = Num<T>(1) / (bounded + bounded + Num<T>(1));
+  const Num<T> y = high + multiply_add(bounded, inverse, multiply_add(low, inverse, low));
+  return Slow<T>(copy_sign(select(a < splat(choose<T>(1e-4, 1e-9)), a, y), x));
+}
+
+template <class T>
+HWY_INLINE Slow<T> cosh(Num<T> x) {
+  Power<T> power = power_of(clamped(abs(x), T(0), kExpHigh<T>));
+  power.n = power.n - Num<T>(1);
+  const Num<T> half = number_of(power);
+  return Slow<T>(half + splat(T(0.25)) / half);
+}
+
+// E / (E + 2) with E = e^(2 |x|) - 1.
+template <class T>
+HWY_INLINE Slow<T> tanh(Num<T> x) {
+  const Num<T> a = clamped(abs(x), T(0), choose<T>(10, 20));
+  const ScaledPair<T> e = power_minus_one(a + a);
+  const Num<T> power = power_of_two(e.n);
+  const Pair<T> top = sum_of_sorted(e.pair.high * power, e.pair.low * power);
+  const Pair<T> bottom = sum_of(top.high, Num<T>(2));
+  const Pair<T> y = divided(top, {bottom.high, bottom.low + top.low});
+  return Slow<T>(copy_sign(y.high + y.low, x));
+}
+
+// 1 / (1 + e) for x >= 0 and e / (1 + e) below, with e = e^-|x|.
+template <class T>
+HWY_INLINE Slow<T> sigmoid(Num<T> x) {
+  const Num<T> zero(0), one(1), e = exp(-abs(x));
+  const Pair<T> y = divided<T>({select(x < zero, e, one), zero}, sum_of_sorted(one, e));
+  return Slow<T>(y.high + y.low);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fornax::flex
+HWY_AFTER_NAMESPACE();
+
+#endif
