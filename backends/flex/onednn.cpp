@@ -68,22 +68,42 @@ std::optional<Operand> operand_of(const Matrix& matrix, int64_t rows, int64_t co
   return std::nullopt;
 }
 
-// Into how many pieces the result is cut along each axis.
-struct Cut {
-  int64_t rows = 1, columns = 1;
-};
+// What is served, and in which pieces.  Where a piece has few rows or columns, or little more than
+// 512 of both, the library may read its operands in place, which takes up to twice as long as gemm
+// (512 x 512 x 1024: 10.7 ms, where 512 x 640 x 1024 takes 9.2).  These are the shapes for which
+// pieces of 512 along the longer side were measured to be faster on one thread, whether operands
+// are transposed or not; gemm's time is 1:
+//   m 32 to 256, n from 2048, k from 1024     0.5 to 0.9, as gemm packs b for few rows; but 1.3 to
+//                                             1.8 where b's rows are whole pages apart, which then
+//                                             are in each other's way in the caches
+//   m and n from 1024, the longer from 2048   0.7 to 1.0
+constexpr int64_t kPieceSide = 512, kMostPieces = 64, kLeastPieces = 4;
+constexpr int64_t kFewestRows = 32, kFewRows = 256, kFewRowsDepth = 1024, kPage = 1024;  // floats
+constexpr int64_t kLeastSide = 1024, kLeastDepth = 32;
+// The library's first product takes 25 to 100 ms, as it compiles its kernels.  A product of less
+// work saves less than 0.5 ms.  Waiting until a process has done much work would be kinder to
+// short programs, but then the same product would change its bits half way.
+constexpr int64_t kLeastWork = int64_t(1) << 27;
 
-// A piece packs its operands anew, which costs some 10 % at 256 rows or columns.  A cut by thread
-// count would be cheaper, but the library may round a piece otherwise than the whole.
-Cut cut_of(const ProductSize& size) {
-  constexpr int64_t kSmallestSide = 256, kMostPieces = 64;
-  Cut cut;
-  while (cut.rows * cut.columns < kMostPieces) {
-    const int64_t height = size.m / cut.rows, width = size.n / cut.columns;
-    if (std::max(height, width) < 2 * kSmallestSide) break;
-    (height >= width ? cut.rows : cut.columns) *= 2;
-  }
-  return cut;
+// Into how many pieces the result is cut along its longer side.  A cut by thread count would be
+// cheaper, but the library may round a piece otherwise than the whole.
+int64_t pieces_of(const ProductSize& size) {
+  return std::min(std::max(size.m, size.n) / kPieceSide, kMostPieces);
+}
+
+struct Part {
+  int64_t begin, end;
+};
+Part part(int64_t side, int64_t piece, int64_t pieces) {
+  return {piece * side / pieces, (piece + 1) * side / pieces};
+}
+
+bool is_faster(const ProductSize& size, const Operand& b) {
+  if (size.k < kLeastDepth || size.m * size.n < kLeastWork / size.k) return false;
+  if (pieces_of(size) < kLeastPieces) return false;  // gemm uses more threads
+  if (std::min(size.m, size.n) >= kLeastSide) return true;
+  return size.m >= kFewestRows && size.m <= kFewRows && size.k >= kFewRowsDepth &&
+         (b.op == 'T' || b.row % kPage != 0);
 }
 
 }  // namespace
@@ -116,32 +136,22 @@ std::string describe_onednn() {
 }
 
 bool suits_onednn(const ProductSize& size, const Matrix& a, const Matrix& b) {
-  // The library's first product takes 25 to 100 ms, as it compiles its kernels.  A product of the
-  // least work saves 0.5 ms or more.  Waiting until a process has done much work would be kinder to
-  // short programs, but then the same product would change its bits half way.
-  constexpr int64_t kLeastWork = int64_t(1) << 27;
-  // With fewer rows gemm, which then reads b in place, is as fast; with fewer pieces it uses more
-  // threads.
-  constexpr int64_t kLeastSide = 32, kLeastPieces = 4;
   if (a.dtype != DType::f32 || b.dtype != DType::f32) return false;
-  if (std::min({size.m, size.n, size.k}) < kLeastSide) return false;
-  if (size.m * size.n < kLeastWork / size.k) return false;
-  const Cut cut = cut_of(size);
-  return cut.rows * cut.columns >= kLeastPieces && operand_of(a, size.m, size.k) &&
-         operand_of(b, size.k, size.n);
+  const auto left = operand_of(a, size.m, size.k), right = operand_of(b, size.k, size.n);
+  return left && right && is_faster(size, *right);
 }
 
 bool onednn_product(const OneDnn& library, const ProductSize& size, const Matrix& a,
                     const Matrix& b, float* c) {
   const Operand left = *operand_of(a, size.m, size.k), right = *operand_of(b, size.k, size.n);
-  const Cut cut = cut_of(size);
+  const int64_t pieces = pieces_of(size);
+  const bool by_rows = size.m >= size.n;
   std::atomic<bool> worked = true;
-  parallel(cut.rows * cut.columns, 1, [&](int64_t begin, int64_t end) {
+  parallel(pieces, 1, [&](int64_t begin, int64_t end) {
     const OneThread one_thread(library);
     for (int64_t piece = begin; piece < end; piece++) {
-      const int64_t r = piece / cut.columns, s = piece % cut.columns;
-      const int64_t row = r * size.m / cut.rows, end_row = (r + 1) * size.m / cut.rows;
-      const int64_t column = s * size.n / cut.columns, end_column = (s + 1) * size.n / cut.columns;
+      const auto [row, end_row] = by_rows ? part(size.m, piece, pieces) : Part{0, size.m};
+      const auto [column, end_column] = by_rows ? Part{0, size.n} : part(size.n, piece, pieces);
       const int status =
           library.sgemm(left.op, right.op, end_row - row, end_column - column, size.k, 1.0f,
                         static_cast<const float*>(a.data) + row * a.row, left.row,

@@ -12,7 +12,8 @@ namespace {
 constexpr int64_t kBlock = 1024;         // elements folded in one go, before pairs of results
 constexpr int64_t kPiece = 64 * kBlock;  // elements of a row that one task folds
 constexpr int64_t kRows = 1024;          // rows that one task folds
-constexpr int64_t kColumns = 512;        // of wide rows, what one task folds
+constexpr int64_t kColumns = 512;        // of wide rows, what one task folds at least
+constexpr int64_t kMostColumns = 2048;   // and at most: eight rows of them fit the L2 cache
 constexpr double kChunk = 20000;         // nanoseconds of work that a thread takes at a time
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -132,7 +133,8 @@ void fold_inner(const Walk& walk, const Elements<T>& elements, const Folds<T>& f
   });
 }
 
-// Folds `count` rows of `width` columns that start at elements start, start + stride, ...
+// Folds `count` rows of `width` columns that start at elements start, start + stride, ...  The
+// buffer has room for kRowsAtOnce of them and for kBufferElements.
 template <class T>
 void fold_rows(const Elements<T>& elements, const Folds<T>& folds, int64_t start, int64_t stride,
                int64_t count, int64_t width, T* buffer, T* result) {
@@ -161,6 +163,15 @@ void fold_rows(const Elements<T>& elements, const Folds<T>& folds, int64_t start
   tree.finish(result);
 }
 
+// Columns of a strip, of which there are `bands` at any width.  Wide strips are read faster, as
+// memory is read ahead along a row; narrow ones leave work to every thread.  Results do not depend
+// on it: each column is folded by itself.
+int64_t strip_columns(int64_t width, int64_t bands) {
+  const int64_t strips = divide_up(2 * int64_t(thread_count()), std::max<int64_t>(bands, 1));
+  const int64_t even = divide_up(divide_up(width, strips), kColumns) * kColumns;
+  return std::clamp(even, kColumns, kMostColumns);
+}
+
 // Rows in memory one after the other.
 template <class T>
 class Rows : public Elements<T> {
@@ -176,15 +187,17 @@ template <class T>
 void fold_outer(const Walk& walk, const Elements<T>& elements, const Folds<T>& folds, double cost,
                 T* result) {
   const int64_t pieces = divide_up(walk.length, kRows), parts = walk.others * pieces;
-  const int64_t strips = divide_up(walk.width, kColumns), outputs = walk.outputs();
+  const int64_t columns = strip_columns(walk.width, walk.kept * parts);
+  const int64_t strips = divide_up(walk.width, columns), outputs = walk.outputs();
   std::vector<T> partial(parts > 1 ? size_t(outputs * parts) : 0);
   T* to = parts > 1 ? partial.data() : result;
   const double task_cost =
-      cost * double(std::min(walk.length, kRows) * std::min(walk.width, kColumns));
+      cost * double(std::min(walk.length, kRows) * std::min(walk.width, columns));
+  const int64_t elements_at_once = std::max(kBufferElements, kRowsAtOnce * columns);
   parallel(walk.kept * parts * strips, grain_of(task_cost), [&](int64_t begin, int64_t end) {
-    const auto buffer = std::make_unique_for_overwrite<T[]>(size_t(kBufferElements));
+    const auto buffer = std::make_unique_for_overwrite<T[]>(size_t(elements_at_once));
     for (int64_t i = begin; i < end; i++) {
-      const int64_t column = i % strips * kColumns, width = std::min(kColumns, walk.width - column);
+      const int64_t column = i % strips * columns, width = std::min(columns, walk.width - column);
       const int64_t part = i / strips % parts, keep = i / strips / parts;
       const int64_t first = part % pieces * kRows, rows = std::min(kRows, walk.length - first);
       fold_rows(elements, folds, walk.start(keep, part / pieces) + first * walk.width + column,

@@ -16,7 +16,7 @@ template <class T>
 class Elements {
  public:
   virtual ~Elements() = default;
-  // Elements [begin, end), in memory or computed to `buffer`, which has room for kBufferElements.
+  // Elements [begin, end), in memory or computed to `buffer`, which has room for them.
   virtual const T* get(int64_t begin, int64_t end, T* buffer) const = 0;
 };
 inline constexpr int64_t kBufferElements = 4096;

@@ -14,7 +14,7 @@
 namespace fornax::flex {
 namespace {
 
-constexpr ProductSize kSize{520, 517, 513};
+constexpr ProductSize kSize{1030, 2053, 71};
 
 std::vector<float> numbers(int64_t count, unsigned seed) {
   std::mt19937 random(seed);
@@ -53,7 +53,7 @@ struct Operands {
 TEST(OneDnn, AgreesWithGemm) {
   NEEDS_ONEDNN();
   for (const ProductSize& size :
-       {kSize, ProductSize{32, 2050, 2100}, ProductSize{2300, 33, 1800}, {1024, 4200, 32}}) {
+       {kSize, ProductSize{32, 2050, 2100}, ProductSize{2300, 1033, 64}, {1024, 4200, 32}}) {
     const Operands operands(size);
     for (bool a : {false, true}) {
       for (bool b : {false, true}) {
@@ -131,16 +131,35 @@ TEST(OneDnn, TakesLargeProductsOfF32) {
   const auto suits = [&](ProductSize size, DType dtype, int64_t a_row, int64_t a_column) {
     return suits_onednn(size, {&number, dtype, a_row, a_column}, {&number, DType::f32, size.n, 1});
   };
-  EXPECT_TRUE(suits({512, 512, 512}, DType::f32, 512, 1));
-  EXPECT_TRUE(suits({512, 512, 512}, DType::f32, 1, 512));
-  EXPECT_FALSE(suits({511, 512, 512}, DType::f32, 512, 1));
-  EXPECT_FALSE(suits({16, 8192, 8192}, DType::f32, 8192, 1));
+  EXPECT_TRUE(suits({1024, 2048, 512}, DType::f32, 512, 1));
+  EXPECT_TRUE(suits({1024, 2048, 512}, DType::f32, 1, 1024));
+  EXPECT_TRUE(suits({2048, 1024, 512}, DType::f32, 512, 1));
+  EXPECT_TRUE(suits({8192, 8192, 32}, DType::f32, 32, 1));
+  EXPECT_TRUE(suits({64, 2052, 1024}, DType::f32, 1024, 1));
+  EXPECT_TRUE(suits({256, 4100, 4096}, DType::f32, 4096, 1));
+  EXPECT_FALSE(suits({256, 4096, 4096}, DType::f32, 4096, 1));
+  EXPECT_FALSE(suits({1023, 2048, 512}, DType::f32, 512, 1));
+  EXPECT_FALSE(suits({2047, 2047, 512}, DType::f32, 512, 1));
   EXPECT_FALSE(suits({8192, 8192, 16}, DType::f32, 16, 1));
-  EXPECT_FALSE(suits({256, 256, 8192}, DType::f32, 8192, 1));
-  EXPECT_FALSE(suits({512, 512, 512}, DType::f16, 512, 1));
-  EXPECT_FALSE(suits({512, 512, 512}, DType::f32, 0, 1));
-  EXPECT_FALSE(suits({512, 512, 512}, DType::f32, 1024, 2));
-  EXPECT_FALSE(suits({512, 512, 512}, DType::f32, -512, 1));
+  EXPECT_FALSE(suits({1024, 2048, 63}, DType::f32, 63, 1));
+  EXPECT_FALSE(suits({16, 8200, 8192}, DType::f32, 8192, 1));
+  EXPECT_FALSE(suits({256, 8200, 256}, DType::f32, 256, 1));
+  EXPECT_FALSE(suits({257, 4100, 4096}, DType::f32, 4096, 1));
+  EXPECT_FALSE(suits({8192, 64, 4096}, DType::f32, 4096, 1));
+  EXPECT_FALSE(suits({1024, 2048, 512}, DType::f16, 512, 1));
+  EXPECT_FALSE(suits({1024, 2048, 512}, DType::f32, 0, 1));
+  EXPECT_FALSE(suits({1024, 2048, 512}, DType::f32, 1024, 2));
+  EXPECT_FALSE(suits({1024, 2048, 512}, DType::f32, -512, 1));
+}
+
+// Few rows of a: whether b's rows may be whole pages apart depends on how they are read.
+TEST(OneDnn, TakesFewRowsByTheLayoutOfTheOther) {
+  const float number = 0;
+  const ProductSize size{64, 2048, 1024};
+  const Matrix a{&number, DType::f32, 1024, 1};
+  EXPECT_FALSE(suits_onednn(size, a, {&number, DType::f32, 2048, 1}));
+  EXPECT_TRUE(suits_onednn(size, a, {&number, DType::f32, 2049, 1}));
+  EXPECT_TRUE(suits_onednn(size, a, {&number, DType::f32, 1, 1024}));
 }
 
 TEST(OneDnn, MissingLibrary) {
