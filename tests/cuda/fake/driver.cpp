@@ -3,8 +3,6 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,55 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "runtimes/cuda/driver.h"
 #include "tests/cuda/fake/fake.h"
+#include "tests/cuda/fake/objects.h"
 
 using namespace fornax::cuda;
-using Work = std::function<Result()>;
-
-namespace fornax::cuda {
-
-struct ContextObject {
-  int device = 0;
-  int users = 0;
-  size_t used = 0;
-  Result broken = Result::success;
-  std::map<Address, size_t> memory;
-  std::set<Stream> streams;
-};
-struct StreamObject {
-  ContextObject* context = nullptr;
-  std::deque<Work> queue;
-  uint64_t queued = 0, done = 0;
-};
-struct EventObject {
-  ContextObject* context = nullptr;
-  Stream stream = nullptr;
-  uint64_t position = 0;
-  float time = 0;
-};
-struct ModuleObject {
-  std::string text;
-  std::vector<std::unique_ptr<FunctionObject>> functions;
-};
-struct FunctionObject {
-  std::string name;
-  int shared_bytes = 48 << 10;
-};
-struct GraphNodeObject {
-  Function function = nullptr;
-  Work work;
-  bool ordered = true;  // comes after the one before it
-};
-struct GraphObject {
-  std::vector<std::unique_ptr<GraphNodeObject>> nodes;
-};
-struct GraphExecObject {
-  std::vector<std::pair<GraphNode, Work>> work;  // of the graph's nodes
-};
-
-}  // namespace fornax::cuda
-
 #define FORNAX_CUDA(name, symbol, ...) extern "C" Result symbol(__VA_ARGS__);
 #include "runtimes/cuda/driver.def"
 
