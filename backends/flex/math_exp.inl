@@ -109,7 +109,9 @@ HWY_INLINE Slow<T> sinh(Num<T> x) {
   const Pair<T> sum = sum_of_sorted(e.pair.high, e.pair.low);
   const Num<T> n = e.n - Num<T>(1), high = scaled(sum.high, n), low = scaled(sum.low, n);
   const Num<T> most = splat(T(1e30)), bounded = select(high > most, most, high);
-  const Num<T> inverse = Num<T>(1) / (bounded + bounded + Num<T>(1));
+  const Pair<T> bottom = sum_of_sorted(Num<T>(1), bounded + bounded);
+  const Num<T> quotient = Num<T>(1) / bottom.high;
+  const Num<T> inverse = subtract_product(quotient, quotient * quotient, bottom.low);
   const Num<T> y = high + multiply_add(bounded, inverse, multiply_add(low, inverse, low));
   return Slow<T>(copy_sign(select(a < splat(choose<T>(1e-4, 1e-9)), a, y), x));
 }

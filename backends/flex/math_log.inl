@@ -80,6 +80,11 @@ HWY_INLINE Num<T> log_bend(Num<T> f) {
   const Num<T> half = f * splat(T(0.5)), t = f / (half + Num<T>(1)), square = t * t;
   return t * subtract_product(half, square, polynomial(square, choose<T>(kLog32, kLog64)));
 }
+// ln(1 + f) in two parts.
+template <class T>
+HWY_INLINE Pair<T> log_near(Num<T> f) {
+  return sum_of_sorted(f, -log_bend(f));
+}
 // ln(2^n * (1 + f)), less: what is to be taken from f besides.
 template <class T>
 HWY_INLINE Num<T> log_from_parts(Num<T> n, Num<T> f, Num<T> less) {
@@ -106,17 +111,19 @@ HWY_INLINE Slow<T> log(Num<T> x) {
 template <class T>
 HWY_INLINE Slow<T> log2(Num<T> x) {
   const Split<T> parts = split(x);
-  const Num<T> f = parts.m - Num<T>(1), y = f - log_bend(f);
-  const Num<T> low = y * splat(kLog2ofE<T>.low);
-  return Slow<T>(log_repaired(multiply_add(y, splat(kLog2ofE<T>.high), parts.n + low), x, T(0)));
+  const Pair<T> y = log_near(parts.m - Num<T>(1));
+  const Num<T> low = multiply_add(y.low, splat(kLog2ofE<T>.high), y.high * splat(kLog2ofE<T>.low));
+  const Num<T> near = multiply_add(y.high, splat(kLog2ofE<T>.high), low);
+  return Slow<T>(log_repaired(parts.n + near, x, T(0)));
 }
 template <class T>
 HWY_INLINE Slow<T> log10(Num<T> x) {
   const Split<T> parts = split(x);
-  const Num<T> f = parts.m - Num<T>(1), y = f - log_bend(f);
-  const Num<T> low =
-      multiply_add(parts.n, splat(kShortLog10of2<T>.low), y * splat(kLog10ofE<T>.low));
-  const Num<T> near = multiply_add(y, splat(kLog10ofE<T>.high), low);
+  const Pair<T> y = log_near(parts.m - Num<T>(1));
+  const Num<T> rest = parts.n * splat(kShortLog10of2<T>.low);
+  const Num<T> low = multiply_add(y.low, splat(kLog10ofE<T>.high),
+                                  multiply_add(y.high, splat(kLog10ofE<T>.low), rest));
+  const Num<T> near = multiply_add(y.high, splat(kLog10ofE<T>.high), low);
   return Slow<T>(log_repaired(multiply_add(parts.n, splat(kShortLog10of2<T>.high), near), x, T(0)));
 }
 
