@@ -85,7 +85,6 @@ HWY_INLINE V quick_cos(Tag<T> d, V x) {
                             [](T t) { return T(numbers::name(double(t))); })); \
   }
 inline constexpr double kBelow = -std::numeric_limits<double>::infinity();
-FORNAX_GUARDED(exp, hn::Exp, kBelow, 88.7, kBelow, 709.7)
 FORNAX_GUARDED(expm1, hn::Expm1, -1e30, 88.7, -1e300, 709.7)
 FORNAX_GUARDED(log, hn::Log, 1e-45, 3e38, 5e-324, 1e308)
 FORNAX_GUARDED(log2, hn::Log2, 1e-45, 3e38, 5e-324, 1e308)
@@ -104,6 +103,50 @@ FORNAX_GUARDED(atanh, hn::Atanh, -0.999999, 0.999999, -0.999999, 0.999999)
 #undef FORNAX_GUARDED
 FORNAX_BY_LANE1(tan)
 FORNAX_BY_LANE2(atan2)
+
+// e^x = 2^n e^r with n nearest to x / ln 2; e^r = 1 + r + r^2 q(r), q by minimax of the relative
+// error.  In fused arithmetic x - n ln 2 is exact before its last rounding.
+HWY_INLINE Num<float> quick_exp(Num<float> x) {
+  const Tag<float> d;
+  const Tag<int32_t> whole;
+  const auto magic = hn::Set(d, 12582912.0f);  // as in sin_shifted: n is in the low bits of the sum
+  const auto sum = hn::MulAdd(x.v, hn::Set(d, 1.44269504f), magic);
+  const auto n = hn::Sub(sum, magic);
+  auto r = hn::NegMulAdd(n, hn::Set(d, 0.693147182f), x.v);
+  r = hn::NegMulAdd(n, hn::Set(d, -1.90465430e-9f), r);
+  const auto s = hn::Mul(r, r);
+  const auto low = hn::MulAdd(r, hn::Set(d, 1.666652113e-01f), hn::Set(d, 4.999999404e-01f));
+  const auto high = hn::MulAdd(r, hn::Set(d, 8.368745446e-03f), hn::Set(d, 4.166838899e-02f));
+  auto q = hn::MulAdd(s, hn::Set(d, 1.381454058e-03f), high);
+  q = hn::MulAdd(s, q, low);
+  const auto y = hn::Add(hn::MulAdd(s, q, r), hn::Set(d, 1.0f));
+  const auto bits = hn::BitCast(whole, sum);
+  // Where 2^n y is normal, n is added to the exponent of y.
+  if (HWY_LIKELY(hn::AllTrue(d, hn::Le(hn::Abs(x.v), hn::Set(d, 87.3f))))) {
+    return bits_as<float>(
+        Num<int32_t>(hn::Add(hn::BitCast(whole, y), hn::ShiftLeft<23>(bits))));
+  }
+  // Elsewhere in two steps, of which the second may round to a subnormal number or 0.
+  const auto power = [&](auto e) HWY_ATTR {
+    return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(e, hn::Set(whole, 127))));
+  };
+  const auto exponent = hn::Sub(bits, hn::BitCast(whole, magic));
+  const auto half = hn::ShiftRight<1>(exponent);
+  const auto scaled = hn::Mul(hn::Mul(y, power(half)), power(hn::Sub(exponent, half)));
+  const Num<float> result(hn::IfThenElseZero(hn::Ge(x.v, hn::Set(d, -104.0f)), scaled));
+  return repaired(result, x, Ask<float>(hn::Le(x.v, hn::Set(d, 88.7f))),
+                  [](float t) { return float(numbers::exp(double(t))); });
+}
+template <class T>
+HWY_INLINE Slow<T> exp(Num<T> x) {
+  if constexpr (kOwn<T>) {
+    return Slow<T>(quick_exp(x));
+  } else {
+    return Slow<T>(repaired(Num<T>(hn::Exp(Tag<T>(), x.v)), x,
+                            within(x, kBelow, 88.7, kBelow, 709.7),
+                            [](T t) { return T(numbers::exp(double(t))); }));
+  }
+}
 
 template <class T>
 HWY_INLINE Slow<T> cosh(Num<T> x) {
