@@ -71,6 +71,35 @@ HWY_INLINE Slow<T> exp(Num<T> x) {
   return Slow<T>(number_of(power_of(clamped(x, kExpLow<T>, kExpHigh<T>))));
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// e^r = 1 + r + r^2 q(r), for the function that softmax spends its time in: without r's low part it
+// is 1.02 units off at most, every fifth float tried.
+inline constexpr float kShortExp32[] = {1.381454058e-03f, 8.368745446e-03f, 4.166838899e-02f,
+                                        1.666652113e-01f, 4.999999404e-01f};
+
+HWY_INLINE Slow<float> exp(Num<float> x) {
+  using T = float;
+  const auto& q = kShortExp32;
+  const Num<T> bounded = clamped(x, kExpLow<T>, kExpHigh<T>);
+  const Num<T> sum = multiply_add(bounded, splat(kLog2e<T>), splat(kRounder<T>));
+  const Num<T> n = sum - splat(kRounder<T>);
+  const Num<T> r = subtract_product(subtract_product(bounded, n, splat(kLn2<T>.high)), n,
+                                    splat(kLn2<T>.low));
+  const Num<T> s = r * r;
+  const Num<T> low = multiply_add(r, splat(q[3]), splat(q[4]));
+  const Num<T> high = multiply_add(s, splat(q[0]), multiply_add(r, splat(q[1]), splat(q[2])));
+  const Num<T> y = Num<T>(1) + multiply_add(s, multiply_add(s, high, low), r);
+  // Where 2^n y is normal, as in a whole vector nearly always, n is added to the exponent of y: its
+  // bits are the last ones of the sum.
+  if (HWY_LIKELY(hn::AllTrue(Tag<T>(), (abs(x) <= splat(87.3f)).m))) {
+    const Tag<int32_t> whole;
+    const auto shifted = hn::ShiftLeft<23>(hn::BitCast(whole, sum.v));
+    return Slow<T>(Num<T>(hn::BitCast(Tag<T>(), hn::Add(hn::BitCast(whole, y.v), shifted))));
+  }
+  return Slow<T>(scaled(y, n));
+}
+#endif
+
 template <class T>
 HWY_INLINE Slow<T> exp2(Num<T> x) {
   const Num<T> bounded = clamped(x, choose<T>(-152, -1080), choose<T>(130, 1030));
