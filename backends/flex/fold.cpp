@@ -84,10 +84,13 @@ template <class F, class T>
 T fold_block(const T* x, int64_t count) {
   const Tag<T> d;
   const auto lanes = int64_t(hn::Lanes(d));
+  // One stream is read faster where it is asked for ahead; the processor stops at pages.
+  constexpr int64_t kAhead = 2048 / sizeof(T), kLine = 64 / sizeof(T);
   const Num<T> identity = splat(F::template kIdentity<T>);
   Num<T> a[8] = {identity, identity, identity, identity, identity, identity, identity, identity};
   int64_t i = 0;
   for (; i + 8 * lanes <= count; i += 8 * lanes) {
+    for (int64_t k = 0; k < 8 * lanes; k += kLine) __builtin_prefetch(x + i + kAhead + k);
 #pragma GCC unroll 8
     for (int k = 0; k < 8; k++) a[k] = F::apply(a[k], Num<T>(hn::LoadU(d, x + i + k * lanes)));
   }
