@@ -3,9 +3,15 @@
 find_package(GTest REQUIRED)
 enable_testing()
 
+# Seconds that a test may take before it counts as hung.
+set(limit 900)
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  set(limit 3600)
+endif()
+
 function(fornax_add_test name)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${limit})
 endfunction()
 
 # ./do test counts the cases in results/<suite>.xml.
