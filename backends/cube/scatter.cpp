@@ -4,8 +4,8 @@
 //             have a range of the result each.  What floats are added and multiplied with, where
 //             order matters, and what atomics do not have
 //   parts     as lines, where long lines of values are added up in short results, as in the
-//   gradient
-//             of a small embedding: each part of a line has sums of its own, which are added then
+//             gradient of a small embedding: each part of a line has sums of its own, which are
+//             added then
 //   marks     assign: each value marks its place with its number, where the greatest wins, and each
 //             place takes the value that is noted there
 //   atomics   whole numbers of 32 and 64 bits are added and compared in any order

@@ -12,12 +12,9 @@ namespace HWY_NAMESPACE {
 // Whether `rule` admits operands of T: the table has no entry where it does not.
 template <class T>
 constexpr bool admits(Rule rule) {
-  if (rule == Rule::floating || rule == Rule::floating_boolean) return kFloat<T>;
+  if (wants_floats(rule)) return kFloat<T>;
   return rule != Rule::bitwise || !kFloat<T>;
 }
-
-// Whether the first of three operands is a condition.
-constexpr bool is_selected(Rule rule) { return rule == Rule::selected; }
 
 // `number` in a value column makes a constant.
 #define OP1(name, rule, value, ...)          \
@@ -36,7 +33,8 @@ constexpr bool is_selected(Rule rule) { return rule == Rule::selected; }
   };
 #define OP3(name, rule, value, ...)                             \
   struct Formula_##name {                                       \
-    static constexpr bool kSelects = is_selected(Rule::rule);   \
+    /* Whether the first operand is a condition. */             \
+    static constexpr bool kSelects = Rule::rule == Rule::selected; \
     template <class First, class number>                        \
     static HWY_INLINE auto apply(First a, number b, number c) { \
       return value;                                             \

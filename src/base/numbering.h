@@ -9,7 +9,7 @@ namespace fornax {
 
 class Numbering {
  public:
-  // The object's number; a new one gets the next, size().
+  // The object's number; a new one gets the next.
   int number(const void* object) {
     if (objects_.size() * 2 >= slots_.size()) grow();
     int& slot = slots_[place(object)];
@@ -19,7 +19,6 @@ class Numbering {
     }
     return slot - 1;
   }
-  int size() const { return int(objects_.size()); }
   void clear() {
     objects_.clear();
     std::fill(slots_.begin(), slots_.end(), 0);

@@ -53,7 +53,7 @@ Program Writer::run() {
   name_parameters();
   const std::string parameters = head();
   if (shared_.bytes > 0) put(std::string(spelling_.words.shared_memory));
-  if (settings_.waits) wait();
+  if (settings_.waits) wait_for_launch_before();
   region(kernel_.body);
   // Registers can be moved between warps only where a block has a processor to itself.
   const std::string threads = fmt::format("{}{}", kernel_.threads, maps_ ? ", 1" : "");
@@ -114,7 +114,7 @@ std::string Writer::head() {
   return text;
 }
 
-void Writer::wait() {
+void Writer::wait_for_launch_before() {
   put(std::string(spelling_.words.wait));
   for (size_t i = 0; i < kernel_.parameters.size(); i++) {
     if (kernel_.parameters[i].type.memory != Memory::global) continue;

@@ -31,7 +31,7 @@ class Writer {
 
   // Text (c_like.cpp).
   std::string head();
-  void wait();
+  void wait_for_launch_before();
   void name_parameters();
   std::string type_name(const ValueType& type);
   template <class... Args>

@@ -29,10 +29,6 @@ constexpr bool accepts(Rule rule) {
   }
 }
 
-constexpr bool gives_boolean(Rule rule) {
-  return rule == Rule::boolean || rule == Rule::floating_boolean;
-}
-
 template <class N, Rule kRule>
 using FirstOperand = std::conditional_t<kRule == Rule::selected, numbers::Boolean, N>;
 template <class N, Rule kRule>

@@ -66,7 +66,7 @@ Type type_of_pointwise(const Signature& s) {
     type.shape = broadcast(type.shape, s.input(i).shape, info(s.op).name.data());
   }
   check_dtype(s, rule, type.dtype);
-  if (rule == Rule::boolean || rule == Rule::floating_boolean) type.dtype = DType::bool_;
+  if (gives_boolean(rule)) type.dtype = DType::bool_;
   return type;
 }
 

@@ -40,6 +40,13 @@ enum class Rule : uint8_t {
   own
 };
 
+constexpr bool wants_floats(Rule rule) {
+  return rule == Rule::floating || rule == Rule::floating_boolean;
+}
+constexpr bool gives_boolean(Rule rule) {
+  return rule == Rule::boolean || rule == Rule::floating_boolean;
+}
+
 // Which values the gradient of one operand reads, so that recording keeps no others alive.
 struct Saved {
   uint8_t inputs = 0;  // bit i: input i

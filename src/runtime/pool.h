@@ -5,8 +5,8 @@
 // is given back waits for another request of its size, and joins its free neighbours only when
 // nothing else would do: work that repeats asks for just the same sizes again, and gets them
 // without a search; the lowest address first, so that values that are replaced in turn move between
-// two places and no more.  Blocks are
-// multiples of 256 bytes, and aligned to them when segments are.
+// two places and no more.  Blocks are multiples of 256 bytes, and aligned to them when segments
+// are.
 //
 // Thread-safety: every function may be called from several threads at once; `take` and `give` are
 // called under the pool's lock.

@@ -257,8 +257,7 @@ DType common_dtype(std::span<const Operand* const> operands, size_t first, Rule 
   }
   if (number_is_float && !is_floating(dtype)) dtype = DType::f32;
   if (number_is_integer && is_boolean(dtype)) dtype = DType::i64;
-  const bool wants_float = rule == Rule::floating || rule == Rule::floating_boolean;
-  return wants_float && !is_floating(dtype) ? DType::f32 : dtype;
+  return wants_floats(rule) && !is_floating(dtype) ? DType::f32 : dtype;
 }
 
 // The operand as a tensor of `dtype` on the device (and with the marks) of `like`.
@@ -279,8 +278,7 @@ bool same_tensors(std::span<const Operand* const> operands, Rule rule, Node** no
     nodes[i] = operands[i]->tensor().node();
     if (nodes[i]->type.dtype != nodes[0]->type.dtype) return false;
   }
-  const bool wants_float = rule == Rule::floating || rule == Rule::floating_boolean;
-  return !wants_float || is_floating(nodes[0]->type.dtype);
+  return !wants_floats(rule) || is_floating(nodes[0]->type.dtype);
 }
 
 }  // namespace

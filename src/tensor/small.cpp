@@ -65,33 +65,36 @@ Ref<Buffer> computed(PhysicalDevice& device, int number, Op op, DType dtype, int
   return buffer;
 }
 
-bool gives_bool(Rule rule) { return rule == Rule::boolean || rule == Rule::floating_boolean; }
-
 // Whether a number keeps the dtype of the tensors beside it.
 bool adopts(const Scalar& number, DType dtype) {
   if (number.kind() == Scalar::Kind::floating) return is_floating(dtype);
   return !is_boolean(dtype);
 }
 
+// Whether the tensor can be read as it lies beside `first`, element by element.
+bool lies_like(const Node* node, const Node& first) {
+  return node && node->state.load(std::memory_order_acquire) == State::ready &&
+         !node->tape.load(std::memory_order_relaxed) && node->device == first.device &&
+         node->type == first.type && is_contiguous(first.type.shape, node->layout);
+}
+
+const Node* first_tensor(std::span<const Operand* const> operands) {
+  for (const Operand* operand : operands) {
+    if (!operand->is_number()) return operand->tensor().node();
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Ref<Node> small_result(Op op, std::span<const Operand* const> operands) {
-  const OpInfo& row = info(op);
-  if (row.rule == Rule::selected) return {};
-  const Node* first = nullptr;
-  for (const Operand* operand : operands) {
-    if (!operand->is_number()) {
-      first = operand->tensor().node();
-      break;
-    }
-  }
-  if (!first) return {};
-  const DType dtype = first->type.dtype;
-  const Shape& shape = first->type.shape;
+  const Rule rule = info(op).rule;
+  const Node* first = first_tensor(operands);
+  if (!first || rule == Rule::selected) return {};
+  const auto& [dtype, shape] = first->type;
   const int64_t count = small_count(shape);
   PhysicalDevice& device = physical_device(first->device);
-  const bool wants_float = row.rule == Rule::floating || row.rule == Rule::floating_boolean;
-  if (count == 0 || !device.small_kernel || (wants_float && !is_floating(dtype))) return {};
+  if (count == 0 || !device.small_kernel || (wants_floats(rule) && !is_floating(dtype))) return {};
   Reads reads;
   Marks marks;
   for (size_t i = 0; i < operands.size(); i++) {
@@ -101,16 +104,11 @@ Ref<Node> small_result(Op op, std::span<const Operand* const> operands) {
       continue;
     }
     const Node* node = operands[i]->tensor().node();
-    if (!node || node->state.load(std::memory_order_acquire) != State::ready ||
-        node->tape.load(std::memory_order_relaxed) || node->device != first->device ||
-        node->type.dtype != dtype || node->type.shape != shape ||
-        !is_contiguous(shape, node->layout)) {
-      return {};
-    }
+    if (!lies_like(node, *first)) return {};
     reads.memory(i, *node);
     marks = union_of(marks, node->marks);
   }
-  const DType result_dtype = gives_bool(row.rule) ? DType::bool_ : dtype;
+  const DType result_dtype = gives_boolean(rule) ? DType::bool_ : dtype;
   Ref<Buffer> buffer = computed(device, first->device, op, dtype, count,
                                 size_t(count) * size_of(result_dtype), reads);
   if (!buffer) return {};

@@ -77,8 +77,7 @@ class RandomGraph {
   DType dtype_for(Rule rule) {
     for (;;) {
       const DType d = dtype();
-      const bool wants_float = rule == Rule::floating || rule == Rule::floating_boolean;
-      if (wants_float && !is_floating(d)) continue;
+      if (wants_floats(rule) && !is_floating(d)) continue;
       if (rule == Rule::bitwise && is_floating(d)) continue;
       if (rule == Rule::signed_same && is_boolean(d)) continue;
       return d;
