@@ -35,8 +35,8 @@ struct MatmulClass {
     const auto side = [](bool rows, bool vectors) {
       return fmt::format("{}{}", rows ? "r" : "c", vectors ? "v" : "");
     };
-    return fmt::format("matmul {} {} {}x{}x{} {}{} m{} n{} k{} b{}{}{}", name_of(dtype),
-                       name_of(index), tiles.rows, tiles.columns, tiles.depth,
+    return fmt::format("matmul {} {} {}x{}x{}/{} {}{} m{} n{} k{} b{}{}{}", name_of(dtype),
+                       name_of(index), tiles.rows, tiles.columns, tiles.depth, tiles.slices,
                        side(a_rows, a_vectors), side(b_rows, b_vectors), m_divisor, n_divisor,
                        k_divisor, batch_rank, split ? " split" : "", after.key());
   }
@@ -219,15 +219,22 @@ Product product_of(Matrix a, Matrix b, Epilogue after) {
   return product;
 }
 
-// Large tiles where they still keep every processor busy, else deep ones, which have fewer turns.
-kernel::PortableTiles tiles_for(const Product& p, DType dtype, int processors) {
-  const int64_t large = p.batches() * ceiling(p.m, 128) * ceiling(p.n, 128);
-  if (size_of(dtype) <= 4 && large >= processors) return {.rows = 128, .columns = 128};
-  return {.depth = 32};
-}
-
 int64_t tiles_of(const Product& p, const kernel::PortableTiles& tiles) {
   return p.batches() * ceiling(p.m, tiles.rows) * ceiling(p.n, tiles.columns);
+}
+
+// The largest tiles that still keep every processor busy, else the smallest.  Those of 8-byte
+// numbers must be small for registers and shared memory to hold them.
+kernel::PortableTiles tiles_for(const Product& p, DType dtype, int processors) {
+  if (size_of(kernel::compute_dtype(dtype)) == 8) {
+    return {.rows = 32, .columns = 64, .depth = 32, .slices = 2};
+  }
+  const kernel::PortableTiles large{.rows = 128, .columns = 128, .depth = 16, .slices = 1};
+  const kernel::PortableTiles middle{.rows = 64, .columns = 64, .depth = 32, .slices = 4};
+  for (const auto& tiles : {large, middle}) {
+    if (p.n >= tiles.columns && tiles_of(p, tiles) >= processors) return tiles;
+  }
+  return {.rows = 32, .columns = p.n <= 32 ? 32 : 64, .depth = 32, .slices = 8};
 }
 
 // How much of k a block sums up: less than all where there are few tiles and many processors.

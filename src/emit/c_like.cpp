@@ -56,7 +56,8 @@ Program Writer::run() {
   if (settings_.waits) wait_for_launch_before();
   region(kernel_.body);
   // Registers can be moved between warps only where a block has a processor to itself.
-  const std::string threads = fmt::format("{}{}", kernel_.threads, maps_ ? ", 1" : "");
+  std::string threads = std::to_string(kernel_.threads);
+  if (maps_ || kernel_.resident > 1) threads += fmt::format(", {}", kernel_.resident);
   program.function = fmt::format("\n// {}\n", kernel_.name);
   program.function +=
       fmt::format(fmt::runtime(spelling_.words.kernel), threads, program.entry, parameters);

@@ -131,13 +131,11 @@ uint64_t combined_word(DType dtype, Atomic how, uint64_t old, uint64_t value) {
   }
 }
 
-// Fills rows x columns with the elements at index + row * strides[0] + column * strides[1].
+// Fills rows x columns with the elements at first + row * strides[0] + column * strides[1].
 template <class T>
-void read_matrix(Context& c, const Step& s, int memory_number, const Place& index, DType dtype,
+void read_matrix(Context& c, const Step& s, int memory_number, int64_t first,
                  const int64_t* strides, int64_t rows, int64_t columns, std::vector<T>& matrix) {
   const BoundMemory& memory = c.machine.memories[size_t(memory_number)];
-  const uint64_t word = c.words[index.at];
-  const int64_t first = dtype == DType::i64 ? get<int64_t>(word) : get<int32_t>(word);
   matrix.resize(size_t(rows * columns));
   for (int64_t row = 0; row < rows; row++) {
     for (int64_t column = 0; column < columns; column++) {
@@ -159,17 +157,25 @@ template <class T>
 void multiply(Context& c, const Step& s) {
   const std::vector<int64_t>& attributes = s.instruction->attributes;
   const Kernel& kernel = c.machine.program.kernel;
-  const int64_t k = attributes[0];
+  const int64_t k = attributes[0], slices = attributes[5];
+  const auto first = [&](size_t operand) {
+    const uint64_t word = c.words[s.operands[operand].at];
+    const bool wide = kernel.type(s.instruction->operands[operand]).dtype == DType::i64;
+    return wide ? get<int64_t>(word) : get<int32_t>(word);
+  };
+  const uint32_t height = s.rows / uint32_t(slices);
   std::vector<T> a, b;
-  read_matrix(c, s, s.memory, s.operands[2], kernel.type(s.instruction->operands[2]).dtype,
-              &attributes[1], s.rows, k, a);
-  read_matrix(c, s, s.memory_b, s.operands[4], kernel.type(s.instruction->operands[4]).dtype,
-              &attributes[3], k, s.columns, b);
   for (uint32_t row = 0; row < s.rows; row++) {
+    if (row % height == 0) {
+      const int64_t slice = row / height;
+      read_matrix(c, s, s.memory, first(2) + slice * attributes[6], &attributes[1], height, k, a);
+      read_matrix(c, s, s.memory_b, first(4) + slice * attributes[7], &attributes[3], k, s.columns,
+                  b);
+    }
     for (uint32_t column = 0; column < s.columns; column++) {
       T sum = get<T>(operand(c, s.operands[0], row, column));
       for (int64_t i = 0; i < k; i++) {
-        const T x = a[size_t(row * k + i)], y = b[size_t(i * s.columns + column)];
+        const T x = a[size_t(row % height * k + i)], y = b[size_t(i * s.columns + column)];
         if constexpr (std::is_floating_point_v<T>) {
           sum = std::fma(x, y, sum);
         } else {

@@ -59,6 +59,7 @@ Builder::Builder(std::string name, KernelSettings settings) : state_(std::make_u
   kernel.dialect = settings.dialect;
   kernel.distributions = std::move(settings.distributions);
   kernel.threads = settings.threads;
+  kernel.resident = settings.resident;
   if (settings.dialect == Dialect::tile) kernel.threads = kernel.distributions.at(0).threads();
   state_->begin_region(false);
 }
@@ -324,9 +325,10 @@ void Builder::fence() { effect(*this, Code::fence); }
 void Builder::barrier() { effect(*this, Code::barrier); }
 void Builder::warp_barrier() { effect(*this, Code::warp_barrier); }
 
-Value Builder::spread(Value value, int rows, int columns) {
+Value Builder::spread(Value value, int rows, int columns, int layout) {
   FORNAX_CHECK(value.builder);
   ValueType type = value.type();
+  if (!type.tile()) type.layout = uint8_t(layout);
   if (type.rows == rows && type.columns == columns) return value;
   FORNAX_CHECK((type.rows <= 1 || type.rows == rows) &&
                (type.columns <= 1 || type.columns == columns));
@@ -350,12 +352,14 @@ Value Builder::part(Value tile, int from, int columns) {
 }
 
 Value Builder::mma(Value accumulator, Value a, Value a_index, Value b, Value b_index, int k,
-                   std::array<int64_t, 2> a_strides, std::array<int64_t, 2> b_strides) {
+                   std::array<int64_t, 2> a_strides, std::array<int64_t, 2> b_strides,
+                   const Slices& slices) {
   Instruction made;
   made.code = Code::mma;
   made.operands = {accumulator.id, a.id, as(DType::i32, a_index).id, b.id,
                    as(DType::i32, b_index).id};
-  made.attributes = {k, a_strides[0], a_strides[1], b_strides[0], b_strides[1]};
+  made.attributes = {k,        a_strides[0], a_strides[1], b_strides[0], b_strides[1], slices.count,
+                     slices.a, slices.b};
   return emit(std::move(made), {accumulator.type()})[0];
 }
 

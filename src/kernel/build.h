@@ -67,12 +67,19 @@ struct KernelSettings {
   Dialect dialect = Dialect::simt;
   int threads = 128;
   std::vector<Distribution> distributions = {};  // tile kernels; `threads` follows from them
+  int resident = 1;                              // as Kernel's
 };
 // What a launch promises of a number or a buffer.
 struct Facts {
   int64_t divisor = 1;
   int64_t most = INT32_MAX;
   bool aliased = false;
+};
+// The rows of a tile in `count` equal parts, each of which is a product by itself: its operands
+// begin `a` and `b` elements after those of the part before.
+struct Slices {
+  int count = 1;
+  int64_t a = 0, b = 0;
 };
 
 class Builder {
@@ -114,7 +121,8 @@ class Builder {
   // Tiles.
   // Axis 0: rows x 1, axis 1: 1 x columns; held as distribution number `layout` says.
   Value iota(int axis, int extent, int layout = 0);
-  Value spread(Value value, int rows, int columns);
+  // A scalar as `layout` says; a row, a column or a tile as it is.
+  Value spread(Value value, int rows, int columns, int layout = 0);
   // `columns` columns of a tile from number `from` on; whole units that the threads share out.
   Value part(Value tile, int from, int columns);
   using Combine =
@@ -122,7 +130,8 @@ class Builder {
   std::vector<Value> reduce(int axis, std::vector<Value> tiles, Combine combine);
   std::vector<Value> scan(int axis, std::vector<Value> tiles, Combine combine);
   Value mma(Value accumulator, Value a, Value a_index, Value b, Value b_index, int k,
-            std::array<int64_t, 2> a_strides, std::array<int64_t, 2> b_strides);
+            std::array<int64_t, 2> a_strides, std::array<int64_t, 2> b_strides,
+            const Slices& slices = {});
 
   // for (i = 0; i < count; i++): `produce` starts the fetches of a turn, up to `stages` turns ahead
   // of `consume`, which reads them.  Both get the number of the stage, where their boxes lie.

@@ -252,6 +252,7 @@ class Compactor {
     to_.dialect = from_.dialect;
     to_.threads = from_.threads;
     to_.distributions = from_.distributions;
+    to_.resident = from_.resident;
     to_.parameters = from_.parameters;
     std::vector<ValueId> own(from_.parameters.size());
     for (const auto& [value, number] : state_.parameters) own[size_t(number)] = value;

@@ -36,7 +36,7 @@ Form form_of(Code code) {
     case Code::scan:
       return {-1, 1, 1};
     case Code::mma:
-      return {1, 0, 5};
+      return {1, 0, 8};
     case Code::shared:
       return {1, 0, 2};
     case Code::mma_boxes:

@@ -109,7 +109,8 @@ struct Distribution {
 struct Kernel {
   std::string name;
   Dialect dialect = Dialect::simt;
-  int threads = 128;                        // of a block
+  int threads = 128;  // of a block
+  int resident = 1;   // blocks that a processor must have registers for at a time
   std::vector<Distribution> distributions;  // of a tile kernel; each has all `threads`
   std::vector<Parameter> parameters;        // values 0 ...
   std::vector<ValueInfo> values;

@@ -23,7 +23,10 @@ int producer_threads(const Kernel& kernel) {
 }  // namespace
 
 Lowering::Lowering(const Kernel& from, int warp)
-    : from_(from), warp_(warp), to_(from.name, {.threads = from.threads + producer_threads(from)}) {
+    : from_(from),
+      warp_(warp),
+      to_(from.name,
+          {.threads = from.threads + producer_threads(from), .resident = from.resident}) {
   for (const Instruction& x : from.instructions) {
     if (x.code != Code::pipeline) continue;
     FORNAX_CHECK(stages_ == 0 || stages_ == int(x.attributes[0]));
@@ -304,8 +307,7 @@ void Lowering::mma(const Instruction& x) {
   std::vector<Value> sums = held_[size_t(x.operands[0])];
   // Elements that lie side by side are loaded together.
   const auto load = [&](Value memory, Value index, int vector, std::vector<Value>& into) {
-    const int bytes = vector * int(fornax::info(memory.dtype()).size);
-    const bool whole = bytes <= 16 && divisor_of(to_.state(), index.id) % vector == 0;
+    const bool whole = divisor_of(to_.state(), index.id) % vector == 0;
     const Value loaded = whole ? to_.load_vector(memory, index, vector, x.site) : Value();
     for (int lane = 0; lane < vector; lane++) {
       const Value element =
@@ -313,18 +315,26 @@ void Lowering::mma(const Instruction& x) {
       into.push_back(to_.cast(element, dtype));
     }
   };
-  const int a_vector = x.attributes[1] == 1 ? d.row_vector : 1;
-  const int b_vector = x.attributes[4] == 1 ? d.vector : 1;
+  const auto vector_of = [](Value memory, int64_t stride, int vector) {
+    const int most = 16 / int(fornax::info(memory.dtype()).size);
+    return stride == 1 ? std::min(vector, most) : 1;
+  };
+  const int a_vector = vector_of(a, x.attributes[1], d.row_vector);
+  const int b_vector = vector_of(b, x.attributes[4], d.vector);
+  Value a_first = scalar(x.operands[2]), b_first = scalar(x.operands[4]);
+  if (const int64_t slices = x.attributes[5]; slices > 1) {
+    const int64_t height = from_.type(x.results[0]).rows / slices;
+    const Value slice = row_thread(d) / (height / d.row_vector);
+    a_first = a_first + slice * (x.attributes[6] - height * x.attributes[1]);
+    b_first = b_first + slice * x.attributes[7];
+  }
   const auto add = [&](Value k) {
     std::vector<Value> left, right;
     for (int i = 0; i < own.rows; i += a_vector) {
-      const Value index = scalar(x.operands[2]) + row(d, i) * x.attributes[1] + k * x.attributes[2];
-      load(a, index, a_vector, left);
+      load(a, a_first + row(d, i) * x.attributes[1] + k * x.attributes[2], a_vector, left);
     }
     for (int j = 0; j < own.columns; j += b_vector) {
-      const Value index =
-          scalar(x.operands[4]) + column(d, j) * x.attributes[4] + k * x.attributes[3];
-      load(b, index, b_vector, right);
+      load(b, b_first + column(d, j) * x.attributes[4] + k * x.attributes[3], b_vector, right);
     }
     for (int e = 0; e < own.count(); e++) {
       Value& sum = sums[size_t(e)];

@@ -147,6 +147,7 @@ class Parser {
     kernel_.dialect = dialect == "tile" ? Dialect::tile : Dialect::simt;
     if (!take_word("threads")) wanted("threads");
     kernel_.threads = integer<int>("the number of threads");
+    if (take_word("resident")) kernel_.resident = integer<int>("the number of blocks");
     while (!starts("{")) {
       Distribution d;
       const std::string_view kind = word("share, fragments or {");

@@ -56,7 +56,7 @@ class Rules {
   std::string memory(size_t operand) const;
   std::string access() const;
   std::string atomic(DType dtype) const;
-  std::string mma() const;
+  std::string mma() const, slices() const;
   std::string control() const;
   std::string loop() const;
   std::string carried(size_t operand, size_t region, size_t parameter) const;
@@ -237,7 +237,21 @@ std::string Rules::mma() const {
   }
   if (!type(0).tile()) return wants(0, "a tile");
   if (attribute(0) < 1 || attribute(0) > kMostTile) return attribute_in(0, 1, kMostTile);
+  if (std::string problem = slices(); !problem.empty()) return problem;
   return gives(type(0));
+}
+
+// A thread has the rows of one slice.
+std::string Rules::slices() const {
+  const int64_t count = attribute(5), rows = type(0).rows;
+  if (count == 1) return "";
+  const Distribution& d = kernel_.distributions[type(0).layout];
+  if (count < 1 || rows % count != 0 || d.rows * d.row_vector != rows ||
+      rows / count % d.row_vector != 0) {
+    return fmt::format("has {} slices of {} rows, of which threads hold {}", count, rows,
+                       d.row_vector);
+  }
+  return "";
 }
 
 std::string Rules::same_types(const std::vector<ValueId>& values, const std::vector<ValueId>& as,

@@ -55,6 +55,7 @@ class Printer {
   std::string whole() {
     text_ = fmt::format("kernel {} {} threads {}", quoted(kernel_.name),
                         kernel_.dialect == Dialect::tile ? "tile" : "simt", kernel_.threads);
+    if (kernel_.resident > 1) text_ += fmt::format(" resident {}", kernel_.resident);
     for (const Distribution& d : kernel_.distributions) {
       text_ += fmt::format(" {} {{{},{},{}", d.fragments ? "fragments" : "share", d.rows, d.columns,
                            d.vector);

@@ -31,6 +31,7 @@ class Verifier {
  private:
   std::string header_problem() {
     if (kernel_.dialect == Dialect::both) return "the dialect is neither tile nor simt";
+    if (kernel_.resident < 1) return fmt::format("{} blocks are resident", kernel_.resident);
     if (kernel_.threads < 1 || kernel_.threads > kMostThreads) {
       return fmt::format("{} threads are not from 1 to {}", kernel_.threads, kMostThreads);
     }

@@ -87,11 +87,13 @@ TEST_F(Matmul, WholeNumbersWrap) {
 }
 
 TEST_F(Matmul, OneProgramForAllSizesOfAClass) {
-  check(DType::f32, {5, 7}, {7, 3});
-  const size_t programs = device_->program_count();
-  check(DType::f32, {71, 13}, {13, 9});
-  check(DType::f32, {3, 101}, {101, 65});
-  EXPECT_EQ(device_->program_count(), programs);
+  for (const int64_t columns : {3, 33}) {  // narrow tiles, and those that are not
+    check(DType::f32, {5, 7}, {7, columns});
+    const size_t programs = device_->program_count();
+    check(DType::f32, {71, 13}, {13, columns + 6});
+    check(DType::f32, {3, 101}, {101, columns + 20});
+    EXPECT_EQ(device_->program_count(), programs);
+  }
 }
 
 }  // namespace

@@ -170,6 +170,12 @@ TEST(Text, WholeNumbersWrapUnlessTheyOnlySayWhere) {
   EXPECT_NE(text.find("* u32(3)"), std::string::npos) << text;
 }
 
+TEST(Text, BlocksThatAreToBeResidentBoundRegisters) {
+  Builder k("bounded", {.threads = 64, .resident = 3});
+  k.store(k.output("y", DType::f32), k.thread(), 1);
+  EXPECT_NE(body_of(k.finish()).find("__launch_bounds__(64, 3)"), std::string::npos);
+}
+
 TEST(Text, TileKernelsAreRefused) {
   Builder k("tiles", {.dialect = Dialect::tile, .distributions = {{1, 32, 1}}});
   const Value y = k.output("y", DType::f32);

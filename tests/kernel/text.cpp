@@ -46,7 +46,7 @@ constexpr const char* kWhole = R"(kernel "a \"name\"\x0a" simt threads 96 {
 )";
 
 constexpr const char* kTiles =
-    R"(kernel "t" tile threads 128 share {4,32,4} share {64,2,1,2} {
+    R"(kernel "t" tile threads 128 resident 2 share {4,32,4} share {64,2,1,2} {
   param %0 x : global f32 write
   %1 = iota {0} : i32[128,1]@1
   %2 = load %0 %1 : f32[128,1]@1

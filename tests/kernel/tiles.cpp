@@ -144,5 +144,52 @@ TEST(tiles, mma_of_shared_matrices) {
   }
 }
 
+// Each slice of the rows has operands of its own, which begin further on.
+void check_slices(int count) {
+  const int height = 64 / count;
+  KernelSettings sums = settings();
+  sums.distributions.push_back(sums.distributions[0]);
+  sums.distributions[0] = {8, 16, 4, false, 8};
+  Builder k("slices", sums);
+  const Value x = k.buffer("x", DType::f32), y = k.output("y", DType::f32);
+  const Value a = k.shared(DType::f32, 8 * 64), b = k.shared(DType::f32, 8 * 64);
+  const Value r = k.iota(0, 8, 1), c = k.iota(1, 64, 1);
+  k.store(a, r * 64 + c, k.load(x, r * 64 + c));
+  k.store(b, r * 64 + c, k.load(x, r * 64 + c + 512));
+  k.barrier();
+  const int k_a = 8 / count;  // numbers that a slice sums up; a lies [slice, k, height]
+  const Value made = k.mma(k.spread(k.constant(DType::f32, 1), 64, 64), a, 0, b, 0, k_a, {1, 64},
+                           {64, 1}, {count, k_a * 64, k_a * 64});
+  k.store(y, k.iota(0, 64) * 64 + k.iota(1, 64), made);
+  const std::vector<float> in = ramp(1024), out = both(k.finish(), in, 4096);
+  for (size_t i = 0; i < 64; i++) {
+    const size_t slice = i / size_t(height), first = slice * size_t(k_a);
+    for (size_t j = 0; j < 64; j++) {
+      float sum = 1;
+      for (size_t n = first; n < first + size_t(k_a); n++) {
+        sum += in[n * 64 + i % size_t(height)] * in[512 + n * 64 + j];
+      }
+      ASSERT_EQ(out[i * 64 + j], sum);
+    }
+  }
+}
+
+TEST(tiles, mma_in_slices) {
+  for (const int count : {1, 2, 4, 8}) check_slices(count);
+}
+
+TEST(tiles, slices_that_split_a_thread_are_refused) {
+  KernelSettings sums = settings();
+  sums.distributions[0] = {8, 16, 4, false, 8};
+  Builder k("slices", sums);
+  const Value a = k.shared(DType::f32, 8 * 64), b = k.shared(DType::f32, 8 * 64);
+  const Value y = k.output("y", DType::f32);
+  const Value made = k.mma(k.spread(k.constant(DType::f32, 1), 64, 64), a, 0, b, 0, 1, {1, 64},
+                           {64, 1}, {16, 64, 64});
+  k.store(y, k.iota(0, 64) * 64 + k.iota(1, 64), made);
+  FORNAX_EXPECT_WORDS(error_of(ErrorKind::internal, [&] { verify(k.finish()); }),
+                      "16 slices of 64 rows, of which threads hold 8");
+}
+
 }  // namespace
 }  // namespace fornax::kernel::testing

@@ -7,37 +7,52 @@
 namespace fornax::kernel {
 namespace {
 
-constexpr int kSide = 16;                // threads along each side of c's tile
 constexpr int kVector = 4;               // elements that a thread takes at once
 constexpr int64_t kBoxAlignment = 1024;  // of boxes whose pieces are exchanged
 constexpr int kPad = 4;                  // keeps columns of a shared tile off one bank
 
-// Distributions: 0 of the sums, 1 of a's tile as it lies in memory, 2 of b's.
+// Distributions: of the result, of a's tile as it lies in memory, of b's, of the slices' sums.
+enum Layout { kResult, kLeft, kRight, kSums };
+
 Distribution lying(int threads, int consecutive, int vector) {
   const int columns = consecutive / vector;
   return {threads / columns, columns, vector};
+}
+
+// A thread sums up 8 columns, in two vectors, and as many neighbouring rows as there are then.
+Distribution summing(const PortableTiles& tiles) {
+  const int columns = tiles.columns / (2 * kVector), rows = tiles.threads() / columns;
+  return {rows, columns, kVector, false, tiles.slices * tiles.rows / rows};
 }
 
 bool divides(Builder& k, int extent, Value value) {
   return value.builder && divisor_of(k.state(), value.id) % extent == 0;
 }
 
-// A tile of an operand on its way to shared memory, where element [r, c] lies at
-// r * row_step + c * column_step.
+enum class Side { left, right };
+
+// A tile of an operand on its way to shared memory: its lines, which are a's rows and b's columns,
+// over a turn's depth.  There the depth lies in slices, in each of which the lines are consecutive.
 class Staged {
  public:
-  Staged(Builder& k, const MatrixElements& from, int rows, int columns, int row_step,
-         int column_step, int layout)
-      : k_(k),
-        from_(from),
-        memory_(k.shared(from.memory.dtype(), rows_of(rows, columns, row_step))) {
-    const bool by_rows = from.order.by_rows;
-    const Value first = k.iota(0, by_rows ? rows : columns, layout);
-    const Value second = k.iota(1, by_rows ? columns : rows, layout);
-    rows_ = by_rows ? first : second, columns_ = by_rows ? second : first;
-    to_ = rows_ * row_step + columns_ * column_step;
+  Staged(Builder& k, const MatrixElements& from, const PortableTiles& tiles, Side side)
+      : k_(k), from_(from) {
+    const bool left = side == Side::left;
+    const int lines = left ? tiles.rows : tiles.columns, depth = tiles.depth / tiles.slices;
+    step_ = lines + kPad, slice_ = depth * step_ + (tiles.slices > 1 ? kPad : 0);
+    memory_ = k.shared(from.memory.dtype(), tiles.slices * slice_);
+    const bool lines_first = from.order.by_rows == left;
+    const int layout = left ? kLeft : kRight;
+    const Value first = k.iota(0, lines_first ? lines : tiles.depth, layout);
+    const Value second = k.iota(1, lines_first ? tiles.depth : lines, layout);
+    const Value line = lines_first ? first : second, along = lines_first ? second : first;
+    rows_ = left ? line : along, columns_ = left ? along : line;
+    const Value slice = along / depth;
+    to_ = slice * slice_ + (along - slice * depth) * step_ + line;
   }
   Value memory() const { return memory_; }
+  int step() const { return step_; }
+  int slice() const { return slice_; }
   // The tile at [row, column], nothing where `more` does not hold.
   Value load(Value row, Value column, Value more) {
     const Value rows = rows_ + row, columns = columns_ + column;
@@ -48,23 +63,39 @@ class Staged {
   void store(Value tile) { k_.store(memory_, to_, tile); }
 
  private:
-  static int rows_of(int rows, int columns, int row_step) {
-    return row_step == 1 ? columns * (rows + kPad) : rows * row_step;
-  }
   Builder& k_;
   const MatrixElements& from_;
-  const Value memory_;
-  Value rows_, columns_, to_;
+  int step_ = 0, slice_ = 0;
+  Value memory_, rows_, columns_, to_;
 };
+
+// The sum over the slices that lie one below the other, held as results are.
+Value add_slices(Builder& k, const PortableTiles& tiles, Value sums) {
+  if (tiles.slices == 1) return sums;
+  const int size = tiles.rows * tiles.columns;
+  const Value parts = k.shared(sums.dtype(), tiles.slices * size);
+  const auto within = [&](int rows, int layout) {
+    return k.iota(0, rows, layout) * tiles.columns + k.iota(1, tiles.columns, layout);
+  };
+  k.store(parts, within(tiles.slices * tiles.rows, kSums), sums);
+  k.barrier();
+  const Value at = within(tiles.rows, kResult);
+  Value sum = k.load(parts, at);
+  for (int slice = 1; slice < tiles.slices; slice++) sum = sum + k.load(parts, at + slice * size);
+  return sum;
+}
 
 }  // namespace
 
 KernelSettings portable_settings(const PortableTiles& tiles, CopyOrder a, CopyOrder b) {
   const int threads = tiles.threads();
-  return {.dialect = Dialect::tile,
-          .distributions = {{kSide, kSide, kVector, false, tiles.rows > 64 ? 1 : kVector},
-                            lying(threads, a.by_rows ? tiles.depth : tiles.rows, a.vector),
-                            lying(threads, b.by_rows ? tiles.columns : tiles.depth, b.vector)}};
+  const Distribution sums = summing(tiles);
+  return {
+      .dialect = Dialect::tile,
+      .distributions = {tiles.slices == 1 ? sums : lying(threads, tiles.columns, kVector),
+                        lying(threads, a.by_rows ? tiles.depth : tiles.rows, a.vector),
+                        lying(threads, b.by_rows ? tiles.columns : tiles.depth, b.vector), sums},
+      .resident = 2};
 }
 
 MatrixElements elements_of(Builder& k, const MatrixView& view, int rows, int columns, Value height,
@@ -91,10 +122,9 @@ Value within(Builder& k, int tile, Value positions, Value extent) {
 
 Value portable_matmul(Builder& k, const PortableTiles& tiles, DType sums, const MatrixElements& a,
                       const MatrixElements& b, Value from, Value to, Value row, Value column) {
-  const int a_step = tiles.rows + kPad, b_step = tiles.columns + kPad;
-  Staged left(k, a, tiles.rows, tiles.depth, 1, a_step, 1);
-  Staged right(k, b, tiles.depth, tiles.columns, b_step, 1, 2);
-  Variable tile(k.spread(k.constant(sums, 0), tiles.rows, tiles.columns));
+  Staged left(k, a, tiles, Side::left), right(k, b, tiles, Side::right);
+  Variable tile(k.spread(k.constant(sums, 0), tiles.slices * tiles.rows, tiles.columns,
+                         tiles.slices == 1 ? kResult : kSums));
   // What the next turn needs is on its way while this one computes.
   const Value any = k.as(DType::i32, from) < to;
   Variable next_left(left.load(row, from, any)), next_right(right.load(from, column, any));
@@ -105,10 +135,11 @@ Value portable_matmul(Builder& k, const PortableTiles& tiles, DType sums, const 
     const Value next = step + tiles.depth, more = next < to;
     next_left = left.load(row, next, more);
     next_right = right.load(next, column, more);
-    tile = k.mma(tile, left.memory(), 0, right.memory(), 0, tiles.depth, {1, a_step}, {b_step, 1});
+    tile = k.mma(tile, left.memory(), 0, right.memory(), 0, tiles.depth / tiles.slices,
+                 {1, left.step()}, {right.step(), 1}, {tiles.slices, left.slice(), right.slice()});
     k.barrier();
   });
-  return tile;
+  return add_slices(k, tiles, tile);
 }
 
 KernelSettings hopper_settings(const HopperMatmul& tiles) {

@@ -24,8 +24,11 @@ struct MatrixElements {
   Function<Value(Value rows, Value columns)> index, mask;
 };
 
+// The tile of c that a block computes, and how much of k in a turn.  In `slices` the block's warps
+// share out each turn's k and add up what they found at the end: a thread then has more numbers of
+// the tile, and reads fewer of a and b for each.
 struct PortableTiles {
-  int rows = 64, columns = 64, depth = 16;
+  int rows = 64, columns = 64, depth = 16, slices = 4;
   int threads() const { return 256; }
 };
 // How a kernel with one such product shares out its tiles.
