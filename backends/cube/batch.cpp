@@ -9,7 +9,9 @@
 namespace fornax::cube {
 namespace {
 
-constexpr size_t kMostKnown = 4;  // recordings of a batch: results take turns between few places
+constexpr size_t kMostKnown = 4;    // recordings of a batch: results take turns between few places
+constexpr size_t kLarge = 4 << 20;  // bytes of scratch memory of which there is to be one way alone
+constexpr size_t kAtOnce = 4;       // launches; more are hardly faster, and dearer to start
 constexpr size_t kMapWords = sizeof(runtime::TensorMap) / sizeof(uint64_t);
 
 thread_local LaunchBatch* current = nullptr;
@@ -26,12 +28,18 @@ LaunchBatch::~LaunchBatch() {
 LaunchBatch* LaunchBatch::begun(const Device& device) {
   return current && &current->device_ == &device ? current : nullptr;
 }
+int LaunchBatch::way(const Device& device) {
+  const LaunchBatch* batch = begun(device);
+  return batch ? batch->way_ : 0;
+}
 
 LaunchBatch::Group::Group() : exceptions_(std::uncaught_exceptions()) {
   if (!current) return;
-  current->next_block_ = 0;
+  current->way_ = (current->way_ + 1) % Device::kWays;
+  current->small_[size_t(current->way_)].next = current->large_.next = 0;
   entries_ = current->entries_.size();
   words_ = current->words_.size();
+  touches_ = current->touches_.size();
   requests_ = current->requests_.size();
 }
 
@@ -39,6 +47,7 @@ LaunchBatch::Group::~Group() {
   if (!current || std::uncaught_exceptions() == exceptions_) return;
   current->entries_.resize(entries_);
   current->words_.resize(words_);
+  current->touches_.resize(touches_);
   current->requests_.resize(requests_);
 }
 
@@ -60,19 +69,27 @@ void LaunchBatch::end() {
 void LaunchBatch::forget() {
   entries_.clear();
   words_.clear();
+  touches_.clear();
   requests_.clear();
-  next_block_ = 0;
+  order_.clear();
+  way_ = 0;
   runtime::Runtime& runtime = device_.runtime();
   for (const runtime::Address memory : outgrown_) runtime.release(device_.ordinal(), memory);
   outgrown_.clear();
-  for (Block& block : blocks_) {
-    if (block.memory) runtime.release(device_.ordinal(), std::exchange(block.memory, 0));
-  }
+  const auto release = [&](Blocks& all) {
+    all.next = 0;
+    for (Block& block : all.blocks) {
+      if (block.memory) runtime.release(device_.ordinal(), std::exchange(block.memory, 0));
+    }
+  };
+  for (Blocks& way : small_) release(way);
+  release(large_);
 }
 
 runtime::Address LaunchBatch::scratch(size_t bytes) {
-  if (next_block_ == blocks_.size()) blocks_.emplace_back();
-  Block& block = blocks_[next_block_++];
+  Blocks& all = bytes < kLarge ? small_[size_t(way_)] : large_;
+  if (all.next == all.blocks.size()) all.blocks.emplace_back();
+  Block& block = all.blocks[all.next++];
   if (block.memory && block.bytes < bytes) outgrown_.push_back(std::exchange(block.memory, 0));
   block.bytes = std::max(block.bytes, bytes);
   if (!block.memory) block.memory = device_.runtime().allocate(device_.ordinal(), block.bytes);
@@ -80,7 +97,7 @@ runtime::Address LaunchBatch::scratch(size_t bytes) {
 }
 
 void LaunchBatch::add(const std::shared_ptr<const runtime::Program>& program, runtime::Grid grid,
-                      std::span<const uint64_t> arguments,
+                      std::span<const uint64_t> arguments, std::span<const Touch> touches,
                       const std::shared_ptr<const Explain>& explain) {
   if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) return;
   const size_t first = words_.size();
@@ -95,7 +112,9 @@ void LaunchBatch::add(const std::shared_ptr<const runtime::Program>& program, ru
                 sizeof(runtime::TensorMap));
   }
   if (explain) requests_.push_back({Execution::current(), explain});
-  entries_.push_back({program, grid, first, words_.size() - first, explain != nullptr});
+  entries_.push_back({program, grid, first, words_.size() - first, touches_.size(), touches.size(),
+                      explain != nullptr});
+  touches_.insert(touches_.end(), touches.begin(), touches.end());
 }
 
 // A recording needs all of its status slots at once.
@@ -126,39 +145,51 @@ void LaunchBatch::launch_each() {
 }
 
 void LaunchBatch::launch_recorded() {
-  Known* best = nullptr;
-  size_t fewest = SIZE_MAX;
-  for (Known& known : known_) {
-    const size_t count = differences(known, fewest);
-    if (count < fewest) {
-      fewest = count;
-      best = &known;
-    }
+  Known* known = closest();
+  if (known) {
+    change(*known);
+  } else if (!(known = recorded())) {
+    return;
   }
-  const bool full = known_.size() == kMostKnown;
-  if (best && (full || fewest <= entries_.size() / 2)) {
-    change(*best);
-  } else {
-    if (full) {
-      known_.erase(std::min_element(known_.begin(), known_.end(),
-                                    [](auto& a, auto& b) { return a.used < b.used; }));
+  known->used = ++uses_;
+  device_.runtime().run(device_.ordinal(), *known->recording);
+}
+
+// The recording that needs the fewest changes; nullptr: a new one is better, or needed.
+LaunchBatch::Known* LaunchBatch::closest() {
+  const auto best_of = [&](auto fits) {
+    std::pair<Known*, size_t> best{nullptr, SIZE_MAX};
+    for (Known& known : known_) {
+      if (!fits(known)) continue;
+      const size_t count = differences(known, best.second);
+      if (count < best.second) best = {&known, count};
     }
-    std::unique_ptr<runtime::Recording> recording;
-    try {
-      recording = record();
-    } catch (const Error&) {  // for want of memory, for one
-      can_record_ = false;
-      for (const Entry& entry : entries_) run(entry);
-      return;
-    }
-    if (!recording) {  // they ran
-      can_record_ = false;
-      return;
-    }
-    best = &known_.emplace_back(Known{entries_, words_, std::move(recording)});
+    return best;
+  };
+  auto best = best_of([&](const Known& known) { return known.touches == touches_; });
+  // Launches that touch other memory may have to wait for others.
+  if (!best.first) best = best_of([&](const Known& known) { return known.order == order(); });
+  const bool near = best.second <= entries_.size() / 2;
+  return near || known_.size() == kMostKnown ? best.first : nullptr;
+}
+
+// A new recording.  nullptr: it cannot be made, and the launches ran.
+LaunchBatch::Known* LaunchBatch::recorded() {
+  if (known_.size() == kMostKnown) {
+    known_.erase(std::min_element(known_.begin(), known_.end(),
+                                  [](auto& a, auto& b) { return a.used < b.used; }));
   }
-  best->used = ++uses_;
-  device_.runtime().run(device_.ordinal(), *best->recording);
+  std::unique_ptr<runtime::Recording> recording;
+  try {
+    recording = record();
+    if (recording) {
+      return &known_.emplace_back(Known{entries_, words_, touches_, order(), std::move(recording)});
+    }
+  } catch (const Error&) {  // for want of memory, for one
+    for (const Entry& entry : entries_) run(entry);
+  }
+  can_record_ = false;
+  return nullptr;
 }
 
 // The arguments as a runtime takes them, until the next call.
@@ -185,11 +216,26 @@ void LaunchBatch::run(const Entry& entry) {
   device_.runtime().launch(device_.ordinal(), *entry.program, entry.grid, arguments_of(entry));
 }
 
+const Order& LaunchBatch::order() {
+  if (order_.empty()) {
+    std::vector<std::span<const Touch>> launches;
+    for (const Entry& entry : entries_) {
+      launches.emplace_back(touches_.data() + entry.first_touch, entry.touches);
+    }
+    order_ = order_of(launches, kAtOnce);
+  }
+  return order_;
+}
+
 std::unique_ptr<runtime::Recording> LaunchBatch::record() {
   runtime::Runtime& runtime = device_.runtime();
+  const Order& after = order();
   runtime.begin_recording(device_.ordinal());
   try {
-    for (const Entry& entry : entries_) run(entry);
+    for (size_t i = 0; i < entries_.size(); i++) {
+      const Entry& entry = entries_[i];
+      runtime.record(device_.ordinal(), *entry.program, entry.grid, arguments_of(entry), after[i]);
+    }
   } catch (...) {
     runtime.end_recording(device_.ordinal());
     throw;
@@ -214,6 +260,7 @@ bool LaunchBatch::differs(const Known& known, const Entry& entry) const {
 }
 
 void LaunchBatch::change(Known& known) {
+  known.touches = touches_;
   for (size_t i = 0; i < entries_.size(); i++) {
     const Entry& entry = entries_[i];
     if (!differs(known, entry)) continue;

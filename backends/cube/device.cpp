@@ -66,14 +66,14 @@ Device::~Device() {
   for (const auto& [key, coming] : programs_) coming->cancel();
 }
 
-runtime::Address Device::tickets() {
+runtime::Address Device::tickets(int way) {
   std::call_once(tickets_made_, [&] {
-    const std::vector<int32_t> zeros(static_cast<size_t>(kTickets));
+    const std::vector<int32_t> zeros(static_cast<size_t>(kTickets * kWays));
     const size_t bytes = zeros.size() * sizeof(int32_t);
     tickets_ = runtime_.allocate(ordinal_, bytes);
     runtime_.write(ordinal_, tickets_, zeros.data(), bytes);
   });
-  return tickets_;
+  return tickets_ + uint64_t(way) * kTickets * sizeof(int32_t);
 }
 
 void Device::drop_programs() {
@@ -87,9 +87,10 @@ size_t Device::program_count() {
 }
 
 void Device::launch(const std::shared_ptr<const runtime::Program>& program, runtime::Grid grid,
-                    std::span<uint64_t> arguments, const std::shared_ptr<const Explain>& explain) {
+                    std::span<uint64_t> arguments, std::span<const Touch> touches,
+                    const std::shared_ptr<const Explain>& explain) {
   if (LaunchBatch* batch = LaunchBatch::begun(*this)) {
-    return batch->add(program, grid, arguments, explain);
+    return batch->add(program, grid, arguments, touches, explain);
   }
   if (!explain) return runtime_.launch(ordinal_, *program, grid, arguments);
   const Reports::Request request{Execution::current(), explain};

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "backends/cube/order.h"
 #include "backends/cube/reports.h"
 #include "kernel/ir.h"
 #include "runtime/job.h"
@@ -72,11 +73,14 @@ class Device {
   // Launches the program, or adds it to the batch that this thread has begun.  `explain`: the
   // kernel reports, and the last argument is overwritten with the address of its status.
   void launch(const std::shared_ptr<const runtime::Program>& program, runtime::Grid grid,
-              std::span<uint64_t> arguments, const std::shared_ptr<const Explain>& explain);
+              std::span<uint64_t> arguments, std::span<const Touch> touches,
+              const std::shared_ptr<const Explain>& explain);
   Reports& reports() { return reports_; }
-  // kTickets i32 that are 0 before and after each launch.
+  // kTickets i32 that are 0 before and after each launch.  There are kWays of them, for launches
+  // that run at the same time.
   static constexpr int64_t kTickets = 4096;
-  runtime::Address tickets();
+  static constexpr int kWays = 8;
+  runtime::Address tickets(int way);
 
  private:
   runtime::Runtime& runtime_;

@@ -8,6 +8,7 @@
 #include "backends/cube/shape_class.h"
 #include "backends/cube/view.h"
 #include "base/error.h"
+#include "base/few.h"
 #include "base/settings.h"
 #include "graph/evaluate.h"
 #include "kernel/build.h"
@@ -36,13 +37,22 @@ struct Given {
 
   // Where the argument begins, in bytes.
   runtime::Address operator()(Place place, DType dtype) const {
-    if (place.kind == Place::Kind::tickets) return device->tickets();
+    if (place.kind == Place::Kind::tickets) return device->tickets(LaunchBatch::way(*device));
     if (place.kind == Place::Kind::scratch) return scratch[size_t(place.number)];
     const bool input = place.kind == Place::Kind::input;
     const Argument& argument = (input ? inputs : outputs)[size_t(place.number)];
     return address_of(argument) + uint64_t(argument.offset * int64_t(size_of(dtype)));
   }
 };
+
+// Of the matrix that a map describes.
+uint64_t bytes_of(const runtime::TensorMapRequest& map) {
+  uint64_t bytes = map.extents[0] * uint64_t(map.element_bytes);
+  for (size_t axis = 1; axis < size_t(map.rank); axis++) {
+    bytes += (map.extents[axis] - 1) * map.pitches[axis - 1];
+  }
+  return bytes;
+}
 
 [[noreturn]] void explain(const Device& device, const KernelRecipe& recipe,
                           const Complaint& complaint, const kernel::Status& status) {
@@ -73,7 +83,7 @@ void Arguments::map(Place place, DType dtype, const runtime::TensorMapRequest& r
 Launch::Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Arguments arguments,
                Complaint complaint)
     : program_(device.program(recipe)), grid_(grid), arguments_(std::move(arguments)) {
-  if (!settings().check) arguments_.counts_.clear();
+  arguments_.passes_counts_ = settings().check;
   const size_t most = arguments_.rules_.size() + arguments_.counts_.size() + 1;
   FORNAX_CHECK(most <= kMostWords && arguments_.maps_.size() <= kMostMaps);
   explain_ = std::make_shared<const Explain>(
@@ -88,7 +98,8 @@ void Launch::run(Device& device, std::span<const Argument> inputs,
   const Given given{&device, inputs, outputs, scratch};
   std::array<uint64_t, kMostWords> words;
   std::array<runtime::TensorMap, kMostMaps> maps;
-  size_t count = 0;
+  Few<Touch, 32> touches;
+  size_t count = 0, buffers = 0;
   for (const Arguments::Rule& rule : arguments_.rules_) {
     if (rule.kind == Arguments::Rule::Kind::number) {
       words[count++] = uint64_t(rule.value);
@@ -97,21 +108,30 @@ void Launch::run(Device& device, std::span<const Argument> inputs,
       request.base = given(rule.place, rule.dtype);
       runtime::TensorMap& map = maps[size_t(rule.value)];
       map = device.runtime().tensor_map(device.ordinal(), request);
+      touches.push_back(
+          {request.base, request.base + bytes_of(request), rule.place.kind == Place::Kind::output});
       words[count++] = reinterpret_cast<uint64_t>(&map);
     } else if (rule.kind == Arguments::Rule::Kind::buffer) {
-      words[count++] = given(rule.place, rule.dtype) + uint64_t(rule.value);
+      const runtime::Address begin = given(rule.place, rule.dtype) + uint64_t(rule.value);
+      const uint64_t bytes = uint64_t(arguments_.counts_[buffers++]) * size_of(rule.dtype);
+      touches.push_back({begin, begin + bytes,
+                         program->source.parameters[count] == runtime::ParameterKind::output});
+      words[count++] = begin;
     } else {
       words[count++] = word_for(rule.dtype, inputs[size_t(rule.place.number)].scalar);
     }
   }
-  for (const int64_t elements : arguments_.counts_) words[count++] = uint64_t(elements);
+  if (arguments_.passes_counts_) {
+    for (const int64_t elements : arguments_.counts_) words[count++] = uint64_t(elements);
+  }
   const size_t wanted = program->source.parameters.size();
   FORNAX_CHECK(wanted == count || wanted == count + 1);
   static const std::shared_ptr<const Explain> nothing;
   const bool reports = wanted > count;
   if (reports) words[count++] = 0;
   const auto launch = [&] {
-    device.launch(program, grid_, {words.data(), count}, reports ? explain_ : nothing);
+    device.launch(program, grid_, {words.data(), count}, {touches.begin(), touches.end()},
+                  reports ? explain_ : nothing);
   };
   wants_view() ? launch_viewed(device, *program_, launch) : launch();
 }

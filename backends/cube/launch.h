@@ -55,6 +55,7 @@ class Arguments {
   };
   std::vector<Rule> rules_;
   std::vector<int64_t> counts_;  // of the buffers
+  bool passes_counts_ = false;   // as arguments too
   std::vector<runtime::TensorMapRequest> maps_;
 };
 

@@ -76,18 +76,19 @@ Recording::~Recording() {
   });
 }
 
-void Recording::add(const Program& program, LaunchNode launch) {
+void Recording::add(const Program& program, LaunchNode launch, std::span<const uint32_t> after) {
   const Driver& driver = gpu_->driver();
+  const bool early = program.source.waits && driver.add_dependency;
+  std::vector<GraphNode> before;
+  for (const uint32_t number : after) before.push_back(parts_[number].node);
   GraphNode node = nullptr;
-  const GraphNode* before = parts_.empty() ? nullptr : &parts_.back().node;
-  const bool early = before && program.source.waits && driver.add_dependency;
-  const bool ordered = before && !early;
-  gpu_->check(
-      driver.add_launch(&node, graph_, ordered ? before : nullptr, ordered ? 1 : 0, &launch),
-      "recording a launch");
-  const Dependency how = Dependency::early();
-  if (early) {
-    gpu_->check(driver.add_dependency(graph_, before, &node, &how, 1), "ordering a launch");
+  gpu_->check(driver.add_launch(&node, graph_, before.data(), early ? 0 : before.size(), &launch),
+              "recording a launch");
+  if (early && !before.empty()) {
+    const std::vector<GraphNode> to(before.size(), node);
+    const std::vector<Dependency> how(before.size(), Dependency::early());
+    gpu_->check(driver.add_dependency(graph_, before.data(), to.data(), how.data(), before.size()),
+                "ordering a launch");
   }
   launch.parameters = nullptr;
   if (parts_.empty()) first_ = program.source.label;

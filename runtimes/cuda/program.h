@@ -51,7 +51,7 @@ struct Mark final : runtime::Mark {
   Event event = nullptr;
 };
 
-// Launches as a chain of graph nodes: made launch by launch, finished, then run and changed.
+// Launches as nodes of a graph: made launch by launch, finished, then run and changed.
 class Recording final : public runtime::Recording {
  public:
   explicit Recording(std::shared_ptr<Gpu> gpu);  // the GPU is entered
@@ -59,7 +59,8 @@ class Recording final : public runtime::Recording {
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  void add(const Program& program, LaunchNode launch);
+  void add(const Program& program, LaunchNode launch, std::span<const uint32_t> after);
+  size_t size() const { return parts_.size(); }
   void finish();
   void change(size_t launch, std::span<const uint64_t> arguments);
 

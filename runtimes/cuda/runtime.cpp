@@ -240,16 +240,13 @@ void CudaRuntime::launch(int device, const runtime::Program& compiled, runtime::
   const runtime::Source& source = program.source;
   FORNAX_CHECK(program.gpu().get() == &gpu);
   if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) return;
+  if (under_way && under_way->gpu().get() == &gpu) {
+    const uint32_t last = uint32_t(under_way->size()) - 1;
+    return record(device, compiled, grid, arguments, {&last, under_way->size() > 0 ? 1u : 0u});
+  }
   gpu.enter();
   const Function function = program.function();
   Parameters parameters(source.parameters, arguments);
-  if (under_way && under_way->gpu().get() == &gpu) {
-    return under_way->add(program, {.function = function,
-                                    .grid = {grid[0], grid[1], grid[2]},
-                                    .block = {unsigned(source.threads), 1, 1},
-                                    .shared_bytes = unsigned(source.shared_bytes),
-                                    .parameters = parameters.get()});
-  }
   const Result result =
       gpu.driver().launch(function, grid[0], grid[1], grid[2], unsigned(source.threads), 1, 1,
                           unsigned(source.shared_bytes), gpu.stream(), parameters.get(), nullptr);
@@ -313,6 +310,23 @@ void CudaRuntime::begin_recording(int device) {
   FORNAX_CHECK(!under_way);
   u.gpu->enter();
   under_way = std::make_unique<Recording>(u.gpu);
+}
+
+void CudaRuntime::record(int device, const runtime::Program& compiled, runtime::Grid grid,
+                         std::span<const uint64_t> arguments, std::span<const uint32_t> after) {
+  Gpu& gpu = *unit(device).gpu;
+  const Program& program = static_cast<const Program&>(compiled);
+  FORNAX_CHECK(under_way && under_way->gpu().get() == &gpu);
+  FORNAX_CHECK(program.gpu().get() == &gpu);
+  gpu.enter();
+  Parameters parameters(program.source.parameters, arguments);
+  under_way->add(program,
+                 {.function = program.function(),
+                  .grid = {grid[0], grid[1], grid[2]},
+                  .block = {unsigned(program.source.threads), 1, 1},
+                  .shared_bytes = unsigned(program.source.shared_bytes),
+                  .parameters = parameters.get()},
+                 after);
 }
 
 std::unique_ptr<runtime::Recording> CudaRuntime::end_recording(int device) {

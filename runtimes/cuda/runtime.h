@@ -45,6 +45,8 @@ class CudaRuntime final : public runtime::Runtime {
   std::unique_ptr<runtime::Mark> mark(int device) override;
   double milliseconds(const runtime::Mark& from, const runtime::Mark& to) override;
   void begin_recording(int device) override;
+  void record(int device, const runtime::Program& program, runtime::Grid grid,
+              std::span<const uint64_t> arguments, std::span<const uint32_t> after) override;
   std::unique_ptr<runtime::Recording> end_recording(int device) override;
   void run(int device, const runtime::Recording& recording) override;
   void change(int device, runtime::Recording& recording, size_t launch,

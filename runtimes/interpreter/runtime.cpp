@@ -4,6 +4,8 @@
 //
 // Everything is done when the call returns, but for what is recorded.  Each allocation is known, so
 // that the interpreter can tell where a kernel leaves it.
+#include <fornax/function.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -82,9 +84,26 @@ struct RecordedLaunch {
   kernel::Interpreted code;
   Grid grid;
   std::vector<uint64_t> arguments;
+  std::vector<uint32_t> after;
 };
+// What may run in several orders runs in the one that is farthest from that of recording, so that a
+// launch which does not wait for what it needs is found out.
 struct RecordedLaunches : Recording {
   std::vector<RecordedLaunch> launches;
+
+  void run(FunctionRef<void(const RecordedLaunch&)> each) const {
+    std::vector<char> done(launches.size());
+    const auto ready = [&](size_t i) {
+      return !done[i] && std::all_of(launches[i].after.begin(), launches[i].after.end(),
+                                     [&](uint32_t before) { return done[before]; });
+    };
+    for (size_t count = 0; count < launches.size(); count++) {
+      size_t next = launches.size() - 1;
+      while (!ready(next)) next--;
+      each(launches[next]);
+      done[next] = true;
+    }
+  }
 };
 
 // What this thread is recording.
@@ -129,7 +148,8 @@ class Interpreter : public Runtime {
               std::span<const uint64_t> arguments) override {
     const kernel::Interpreted& code = static_cast<const InterpretedProgram&>(program).kernel;
     if (!under_way) return interpret(code, grid, arguments);
-    under_way->launches.push_back({code, grid, {arguments.begin(), arguments.end()}});
+    const auto last = uint32_t(under_way->launches.size()) - 1;
+    record(0, program, grid, arguments, {&last, under_way->launches.empty() ? 0u : 1u});
   }
   TensorMap tensor_map(int, const TensorMapRequest&) override {
     fail(ErrorKind::internal, "interpreter: there is no copy engine here");
@@ -143,11 +163,17 @@ class Interpreter : public Runtime {
   }
 
   void begin_recording(int) override { under_way = std::make_unique<RecordedLaunches>(); }
+  void record(int, const Program& program, Grid grid, std::span<const uint64_t> arguments,
+              std::span<const uint32_t> after) override {
+    under_way->launches.push_back({static_cast<const InterpretedProgram&>(program).kernel,
+                                   grid,
+                                   {arguments.begin(), arguments.end()},
+                                   {after.begin(), after.end()}});
+  }
   std::unique_ptr<Recording> end_recording(int) override { return std::move(under_way); }
   void run(int, const Recording& recording) override {
-    for (const RecordedLaunch& one : static_cast<const RecordedLaunches&>(recording).launches) {
-      interpret(one.code, one.grid, one.arguments);
-    }
+    static_cast<const RecordedLaunches&>(recording).run(
+        [this](const RecordedLaunch& one) { interpret(one.code, one.grid, one.arguments); });
   }
   void change(int, Recording& recording, size_t launch,
               std::span<const uint64_t> arguments) override {

@@ -21,7 +21,9 @@ static std::vector<ParameterKind> parameters_of(const kernel::Kernel& kernel, bo
       continue;
     }
     const bool wide = buffer || size_of(parameter.type.dtype) == 8;
-    kinds.push_back(wide ? ParameterKind::word64 : ParameterKind::word32);
+    kinds.push_back(buffer && parameter.written ? ParameterKind::output
+                    : wide                      ? ParameterKind::word64
+                                                : ParameterKind::word32);
     buffers += buffer;
   }
   if (checked) kinds.insert(kinds.end(), size_t(buffers), ParameterKind::word64);

@@ -22,7 +22,7 @@ namespace {
 
 // The number belongs to the columns: other versions of this library may use the same file.  The
 // code comes last, so that reading the other columns does not read it.
-#define FORNAX_TABLE "code_2"
+#define FORNAX_TABLE "code_3"
 #define FORNAX_COLUMNS                                                                  \
   "key, size, used, created, label, target, entry, threads, shared_bytes, parameters, " \
   "waits, registers, spilled_bytes, static_bytes, checksum, code"

@@ -49,7 +49,8 @@ struct MemoryUse {
   size_t in_use = 0, reserved = 0, peak = 0;
 };
 
-enum class ParameterKind : uint8_t { word32, word64, tensor_map };
+// output: the address of memory that the program writes, or reads and writes.
+enum class ParameterKind : uint8_t { word32, word64, tensor_map, output };
 
 // A program before it is compiled.
 struct Source {
@@ -104,7 +105,7 @@ struct alignas(64) TensorMap {
 struct Mark {
   virtual ~Mark() = default;
 };
-// Launches, recorded once and run as one, in their order.
+// Launches, recorded once and run as one.
 struct Recording {
   virtual ~Recording() = default;
 };
@@ -148,8 +149,11 @@ class Runtime {
   // Between the two, this thread's launches on the device are recorded and do not run; writes and
   // copies run at once, and Error(internal) is what waits meanwhile.  The memory that the launches
   // use must be there whenever they run.  nullptr where the runtime cannot record: the launches
-  // ran.
+  // ran.  A launch waits for the one recorded before it, one by record() for those alone whose
+  // numbers are in `after`; what neither waits for the other may run at once.
   virtual void begin_recording(int device) = 0;
+  virtual void record(int device, const Program& program, Grid grid,
+                      std::span<const uint64_t> arguments, std::span<const uint32_t> after) = 0;
   virtual std::unique_ptr<Recording> end_recording(int device) = 0;
   virtual void run(int device, const Recording& recording) = 0;
   // Gives launch number `launch` other arguments, from the next run on.  For one thread at a time.

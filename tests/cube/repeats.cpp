@@ -93,18 +93,25 @@ TEST_F(BatchTest, AGroupThatThrowsIsNotLaunchedInPart) {
   EXPECT_EQ(runtime.runs, 0);
 }
 
-TEST_F(BatchTest, ScratchMemoryIsSharedByGroupsAndGivenBack) {
+// Groups that follow each other may run at once, except where that would take much memory.
+TEST_F(BatchTest, ScratchMemoryGoesRoundAndIsGivenBack) {
+  constexpr size_t kWays = cube::Device::kWays, kLarge = 16 << 20;
   const size_t before = runtime.memory(0).in_use;
   LaunchBatch batch(device);
   batch.begin();
-  std::vector<runtime::Address> places;
-  for (int i = 0; i < 2; i++) {
+  std::vector<std::vector<runtime::Address>> places(kWays + 1);
+  for (std::vector<runtime::Address>& own : places) {
     const LaunchBatch::Group group;
-    for (const size_t bytes : {1000, 2000}) places.push_back(batch.scratch(bytes));
+    for (const size_t bytes : {size_t(1000), size_t(2000), kLarge}) {
+      own.push_back(batch.scratch(bytes));
+    }
   }
-  EXPECT_EQ(places[0], places[2]);
-  EXPECT_EQ(places[1], places[3]);
-  EXPECT_NE(places[0], places[1]);
+  EXPECT_EQ(places[0], places[kWays]);
+  EXPECT_NE(places[0][0], places[0][1]);
+  for (size_t way = 1; way < kWays; way++) {
+    for (const size_t small : {0, 1}) EXPECT_NE(places[way][small], places[0][small]);
+    EXPECT_EQ(places[way][2], places[0][2]);
+  }
   EXPECT_GT(runtime.memory(0).in_use, before);
   batch.end();
   EXPECT_EQ(runtime.memory(0).in_use, before);

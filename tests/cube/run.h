@@ -82,6 +82,11 @@ class Watched : public runtime::Runtime {
     return inner_->milliseconds(from, to);
   }
   void begin_recording(int device) override { inner_->begin_recording(device); }
+  void record(int device, const runtime::Program& program, runtime::Grid grid,
+              std::span<const uint64_t> arguments, std::span<const uint32_t> after) override {
+    grids.push_back(grid);
+    inner_->record(device, program, grid, arguments, after);
+  }
   std::unique_ptr<runtime::Recording> end_recording(int device) override {
     recordings++;
     return inner_->end_recording(device);

@@ -117,6 +117,13 @@ Result work_of(const LaunchNode& launch, Work& work) {
   return Result::success;
 }
 
+// Which of the graph's nodes it is; as many as there are where it is none.
+size_t number_of(const GraphObject& graph, GraphNode node) {
+  const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                                  [&](const auto& known) { return known.get() == node; });
+  return size_t(found - graph.nodes.begin());
+}
+
 }  // namespace
 
 extern "C" {
@@ -406,13 +413,14 @@ Result cuGraphCreate(Graph* graph, unsigned) {
 Result cuGraphAddKernelNode_v2(GraphNode* node, Graph graph, const GraphNode* after, size_t count,
                                const LaunchNode* launch) {
   NEED_CONTEXT;
-  const GraphNode last = graph->nodes.empty() ? nullptr : graph->nodes.back().get();
-  if (count > (last ? 1 : 0) || (count == 1 && *after != last)) return Result::invalid_value;
   auto made = std::make_unique<GraphNodeObject>();
   made->function = launch->function;
   const Result result = work_of(*launch, made->work);
   if (result != Result::success) return result;
-  made->ordered = !last || count == 1;
+  for (size_t i = 0; i < count; i++) {
+    if (number_of(*graph, after[i]) == graph->nodes.size()) return Result::invalid_value;
+    made->after.push_back(after[i]);
+  }
   *node = made.get();
   graph->nodes.push_back(std::move(made));
   return Result::success;
@@ -420,21 +428,32 @@ Result cuGraphAddKernelNode_v2(GraphNode* node, Graph graph, const GraphNode* af
 Result cuGraphAddDependencies_v2(Graph graph, const GraphNode* from, const GraphNode* to,
                                  const Dependency*, size_t count) {
   NEED_CONTEXT;
-  const size_t nodes = graph->nodes.size();
-  if (count != 1 || nodes < 2 || *to != graph->nodes[nodes - 1].get() ||
-      *from != graph->nodes[nodes - 2].get()) {
-    return Result::invalid_value;
+  for (size_t i = 0; i < count; i++) {
+    const size_t node = number_of(*graph, to[i]);
+    if (node == graph->nodes.size() || number_of(*graph, from[i]) >= node) {
+      return Result::invalid_value;
+    }
+    to[i]->after.push_back(from[i]);
   }
-  (*to)->ordered = true;
   return Result::success;
 }
+// The nodes in an order that they allow: of those that may come next, the last one made.
 Result cuGraphInstantiateWithFlags(GraphExec* exec, Graph graph, unsigned long long) {
   NEED_CONTEXT;
-  for (const auto& node : graph->nodes) {
-    if (!node->ordered) return Result::invalid_value;
-  }
   *exec = make<GraphExecObject>();
-  for (const auto& node : graph->nodes) (*exec)->work.emplace_back(node.get(), node->work);
+  std::set<const GraphNodeObject*> done;
+  const auto ready = [&](const GraphNodeObject& node) {
+    return !done.contains(&node) &&
+           std::all_of(node.after.begin(), node.after.end(),
+                       [&](auto* before) { return done.contains(before); });
+  };
+  while (done.size() < graph->nodes.size()) {
+    size_t next = graph->nodes.size() - 1;
+    while (!ready(*graph->nodes[next])) next--;
+    GraphNodeObject& node = *graph->nodes[next];
+    (*exec)->work.emplace_back(&node, node.work);
+    done.insert(&node);
+  }
   state.graphs++;
   return Result::success;
 }

@@ -45,7 +45,7 @@ struct FunctionObject {
 struct GraphNodeObject {
   Function function = nullptr;
   Work work;
-  bool ordered = true;  // comes after the one before it
+  std::vector<const GraphNodeObject*> after;
 };
 struct GraphObject {
   std::vector<std::unique_ptr<GraphNodeObject>> nodes;
