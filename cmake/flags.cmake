@@ -10,7 +10,9 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
   find_program(FORNAX_CCACHE ccache)
   if(FORNAX_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${FORNAX_CCACHE})
+    # What the sloppiness names is what it needs for precompiled headers.
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+      env CCACHE_SLOPPINESS=pch_defines,time_macros ${FORNAX_CCACHE})
   endif()
   find_program(FORNAX_MOLD mold)
   if(FORNAX_MOLD)

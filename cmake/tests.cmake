@@ -26,6 +26,13 @@ foreach(suite IN LISTS suites)
     target_compile_definitions(test_${suite} PRIVATE FORNAX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     # Most of a clean build is tests, and what they test is compiled with the preset's options.
     target_compile_options(test_${suite} PRIVATE $<$<CONFIG:Release>:-O1>)
+    # The headers that nearly all of them include are compiled once, by the first.
+    if(headers)
+      target_precompile_headers(test_${suite} REUSE_FROM ${headers})
+    else()
+      target_precompile_headers(test_${suite} PRIVATE <gtest/gtest.h> <fornax/fornax.h>)
+      set(headers test_${suite})
+    endif()
     fornax_add_test(${suite} test_${suite}
       --gtest_output=xml:${PROJECT_BINARY_DIR}/results/${suite}.xml)
   endif()

@@ -192,7 +192,7 @@ TEST(Text, ALaunchPassesWhatTheProgramTakes) {
   const Kernel kernel = k.finish();
   using runtime::ParameterKind;
   std::vector<ParameterKind> kinds = {ParameterKind::word64, ParameterKind::word32,
-                                      ParameterKind::word64, ParameterKind::word64};
+                                      ParameterKind::word64, ParameterKind::output};
   EXPECT_EQ(emit(kernel, cuda_device()).parameters, kinds);
   kinds.insert(kinds.end(), 3, ParameterKind::word64);
   EXPECT_EQ(emit(kernel, cuda_device(), {.checked = true}).parameters, kinds);
