@@ -1,8 +1,4 @@
-// arange, random_bits: results that are made of their positions.  And cat, which is a copy per
-// part.
-#include <algorithm>
-
-#include "backends/cube/elementwise.h"
+// arange, random_bits: results that are made of their positions.
 #include "backends/cube/frame.h"
 #include "backends/cube/kernels.h"
 #include "base/error.h"
@@ -105,23 +101,6 @@ std::unique_ptr<PreparedGroup> prepare_random_bits(Device& device, const Group& 
                           .lanes = kWords,
                           .body = store_words}));
   return list;
-}
-
-std::unique_ptr<PreparedGroup> prepare_cat(Device& device, const Group& group) {
-  const Anchor anchor = anchor_of(group);
-  const Shape& shape = anchor.result.shape;
-  const int axis = axis_of(anchor.attributes);
-  const Strides strides = row_major_strides({shape.begin(), shape.end()});
-  auto sequence = std::make_unique<Sequence>();
-  int64_t begin = 0;
-  for (const Input& part : anchor.inputs) {
-    const Shape& own = part.type.shape;
-    const CopySide from{part.place, 0, strides_over(own, own, part.layout), part.number};
-    const CopySide to{Place::output(0), begin * strides[size_t(axis)], strides, false};
-    sequence->add(prepare_copy(device, from, to, anchor.result.dtype, own));
-    begin += own[axis];
-  }
-  return sequence;
 }
 
 }  // namespace fornax::cube
