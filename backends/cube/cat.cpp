@@ -40,27 +40,29 @@ class Joined {
     const int lanes = best_lanes();
     if (lanes == 1) return make(1);
     std::vector<VectorGroup::Operand> operands;
-    for (const Input& part : parts_) {
-      if (!part.number) operands.push_back({part.place, dtype_, 0});
+    for (size_t i = 0; i < parts_.size(); i++) {
+      if (in_vectors(i, lanes)) operands.push_back({parts_[i].place, dtype_, 0});
     }
     return std::make_unique<VectorGroup>(lanes, std::move(operands),
                                          [self = *this](int n) { return self.make(n); });
   }
 
  private:
-  // Side by side in the result and in all parts.
+  // Side by side in the result.
   int best_lanes() const {
+    const Strides& strides = nest_.strides[0];
+    if (strides.back() != 1) return 1;
     std::vector<int64_t> numbers = {nest_.extents.back()};
-    for (size_t view = 0; view < nest_.strides.size(); view++) {
-      if (view > 0 && parts_[view - 1].number) continue;
-      const Strides& strides = nest_.strides[view];
-      if (strides.back() != 1) return 1;
-      numbers.insert(numbers.end(), strides.begin(), strides.end() - 1);
-    }
+    numbers.insert(numbers.end(), strides.begin(), strides.end() - 1);
     if (axis_ + 1 == nest_.extents.size()) {
       numbers.insert(numbers.end(), numbers_.begin(), numbers_.end());
     }
     return common_power(numbers, 16 / int(size_of(dtype_)));
+  }
+  bool in_vectors(size_t part, int lanes) const {
+    const Strides& strides = nest_.strides[part + 1];
+    return !parts_[part].number && strides.back() == 1 &&
+           common_power({strides.begin(), strides.end() - 1}, lanes) == lanes;
   }
 
   std::unique_ptr<PreparedGroup> make(int lanes) const {
@@ -70,7 +72,8 @@ class Joined {
     frame.write("y", Place::output(0), dtype_, extents, nest_.strides[0], lanes);
     for (size_t i = 0; i < parts_.size(); i++) {
       extents[axis_] = lengths_[i];
-      frame.read(fmt::format("x{}", i), parts_[i], extents, nest_.strides[i + 1], lanes);
+      frame.read(fmt::format("x{}", i), parts_[i], extents, nest_.strides[i + 1],
+                 in_vectors(i, lanes) ? lanes : 1);
     }
     frame.number("first", DType::i64, numbers_[0]);
     for (size_t i = 1; i < numbers_.size(); i++) {
@@ -88,6 +91,18 @@ class Joined {
     return list;
   }
 
+  static Value loaded(Builder& k, const View& x, Position position, int lanes) {
+    if (x.number) return widen(k, x.number, lanes);
+    if (x.known.alignment >= lanes) return x.load_vector(k, position, lanes);
+    std::vector<Value> elements;
+    const Value first = position.back();
+    for (int lane = 0; lane < lanes; lane++) {
+      position.back() = first + lane;
+      elements.push_back(x.load(k, position));
+    }
+    return k.pack(elements);
+  }
+
   static void copy(Builder& k, const Framed& f, const At& at, size_t axis) {
     const Value place = at.position[axis];
     const auto number = [&](size_t i) { return k.cast(f.numbers[i], place.dtype()); };
@@ -97,8 +112,7 @@ class Joined {
         Position from = at.position, to = at.position;
         if (i > 0) from[axis] = place - number(i);
         to[axis] = place + number(0);
-        const Value x = f.views[i + 1].load_vector(k, from, at.lanes);
-        f.views[0].store(k, to, widen(k, x, at.lanes));
+        f.views[0].store(k, to, loaded(k, f.views[i + 1], from, at.lanes));
       };
       const Value before_end = place < number(i + 1);
       if (parts == 1) {
