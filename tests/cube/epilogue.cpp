@@ -193,6 +193,40 @@ TEST(Rows, StoreWhatIsTheSameAllAlongThem) {
   }
 }
 
+// As the gradients of biases do: each is of a product further on.
+TEST(Rows, ReductionsFarApartShareAGroup) {
+  const auto layers = [](const Operands& x, Tensor y, int count) {
+    for (int i = 0; i < count; i++) y = y.matmul(x[1]);
+    return y;
+  };
+  const Function sums = [&](const Operands& x) {
+    const Tensor first = layers(x, x[0], 1), a = first.sum(0);
+    const Tensor b = layers(x, first, 6).sum(0);
+    return (x[2] - a * 0.1) * (x[2] - b * 0.1);
+  };
+  const std::string products = "[matmul] [matmul] [matmul] [matmul] [matmul] [matmul] [matmul] ";
+  const Operands operands = {random({20, 10}), random({10, 10}), random({10})};
+  check(sums, operands, products + "[sum sum mul sub mul sub mul]");
+  // What the second sum is of comes after the first one.
+  const Function chain = [&](const Operands& x) {
+    const Tensor first = layers(x, x[0], 1), a = first.sum(0);
+    return layers(x, first * a, 6).sum(0) * a;
+  };
+  check(chain, operands, "[matmul] [sum mul] " + products.substr(9) + "[sum mul]");
+  // Five are more than share one.
+  const Function many = [&](const Operands& x) {
+    Tensor y = x[0], all = x[2];
+    for (int i = 0; i < 5; i++) {
+      y = layers(x, y, 5);
+      all = all + y.sum(0);
+    }
+    return all;
+  };
+  Tensor result;
+  const std::string groups = groups_of(many, operands, result);
+  EXPECT_NE(groups.find("[sum add sum add sum add sum add]"), std::string::npos) << groups;
+}
+
 TEST(Epilogue, WritesOverWhatItReads) {
   const Tensor a = random({70, 9}), b = random({9, 66});
   const auto step = [&](const Tensor& x) { return x * 0.9 - a.matmul(b); };
