@@ -35,13 +35,15 @@ Epilogue::Epilogue(const Group& group)
   }
   reads = operands.size();
   for (size_t i = 0; i < graph.outputs.size(); i++) {
+    const Layout placed = group.output_layout(i);
     Operand written{Place::output(int(i)), graph.outputs[i],
-                    row_major_strides({domain.begin(), domain.end()})};
+                    Strides(placed.strides, placed.strides + domain.rank())};
     // An output of this type may take the input's buffer over.
     for (size_t read = 0; read < reads; read++) {
       const size_t input = size_t(operands[read].step);
       if (steps[input].op == Op::full || dtype_of(operands[read]) != dtype_of(written) ||
-          !is_contiguous(domain, group.layouts[input]) || steps[input].type.shape != domain) {
+          !is_contiguous(domain, group.layouts[input]) || steps[input].type.shape != domain ||
+          !is_contiguous(domain, placed)) {
         continue;
       }
       operands[read].aliased = written.aliased = true;

@@ -193,12 +193,12 @@ Elementwise elementwise_of(const Group& group) {
   work.inputs = group.inputs;
   work.domain = group.domain;
   const auto& steps = group.graph.steps;
-  const Layout plain = row_major(group.domain);
   for (size_t i = 0; i < group.graph.outputs.size(); i++) {
     const int step = group.graph.outputs[i];
-    work.writes.push_back({Place::output(int(i)), step, 0,
-                           strides_over(group.domain, steps[size_t(step)].type.shape, plain),
-                           false});
+    work.writes.push_back(
+        {Place::output(int(i)), step, 0,
+         strides_over(group.domain, steps[size_t(step)].type.shape, group.output_layout(i)),
+         false});
   }
   for (int i = 0; i < group.inputs; i++) {
     const Step& step = steps[size_t(i)];

@@ -145,7 +145,7 @@ class RowPlan {
     for (size_t o = 0; o < outputs_.size(); o++) {
       const Type& type = steps[size_t(outputs_[o])].type;
       operands_.push_back({Place::output(int(o)), outputs_[o], type});
-      strides.push_back(strides_over(group.domain, type.shape, row_major(type.shape)));
+      strides.push_back(strides_over(group.domain, type.shape, group.output_layout(o)));
     }
     std::vector<int> kinds(size_t(group.domain.rank()), 0);
     for (const int64_t axis : axes_) kinds[size_t(axis)] = 1;

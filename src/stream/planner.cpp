@@ -1,5 +1,5 @@
-// The planner: groups nodes (stream/grouping.h), chooses what must be in memory (stream/storage.h),
-// and builds the groups and their memory plan.
+// The planner: groups nodes (stream/grouping.h), chooses what must be in memory (stream/storage.h)
+// and where (stream/placement.h), and builds the groups and their memory plan.
 #include <algorithm>
 #include <climits>
 #include <map>
@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "stream/alike.h"
-#include "stream/storage.h"
+#include "stream/placement.h"
 
 namespace fornax {
 namespace {
@@ -37,7 +37,8 @@ class Planner {
         backend_(backend),
         ordinal_(ordinal),
         grouping_(segment, backend),
-        storage_(choose_storage(segment, grouping_, backend.repeats_work())) {}
+        storage_(choose_storage(segment, grouping_, backend.repeats_work())),
+        placements_(choose_placements(segment, grouping_, storage_, backend)) {}
 
   Plan run() {
     plan_.values = plan_.leaves = leaves_;
@@ -208,6 +209,7 @@ class Planner {
     // Only its views' views may be wanted, or nothing.
     const auto is_stored = [&](int n) { return storage_.stored[size_t(n)]; };
     if (std::none_of(draft.nodes.begin(), draft.nodes.end(), is_stored)) return;
+    if (draft.anchor >= 0 && placements_.assembled[size_t(draft.anchor)]) return;
     Building building{number, {}, {}, {}, {}, {}, {}};
     Group& group = building.group;
     group.domain = draft.domain;
@@ -217,10 +219,7 @@ class Planner {
       if (n == draft.anchor) group.anchor = step;
       if (!is_stored(n)) continue;
       group.graph.outputs.push_back(step);
-      const int value = plan_.values++;
-      locations_[size_t(n)] = {value, row_major(node(n).type.shape)};
-      building.step.outputs.push_back(
-          {value, {node(n).type.dtype, grouping_.shape_in_group(n)}, node(n).op, -1});
+      add_output(building, n);
     }
     // Inputs come before all work.
     const auto renumber = [&](int& step) {
@@ -235,6 +234,33 @@ class Planner {
     finish(std::move(building.step), group, building.offsets);
   }
 
+  void add_output(Building& building, int n) {
+    const Shape &own = node(n).type.shape, &shape = grouping_.shape_in_group(n);
+    PlanOutput output{0, {node(n).type.dtype, shape}, node(n).op, -1};
+    const Placement& placement = placements_.of[size_t(n)];
+    Location& location = locations_[size_t(n)];
+    Layout layout = row_major(shape);
+    if (placement.chosen) {
+      output.placed = true;
+      output.offset = placement.layout.offset;
+      Type type{output.type.dtype, own};
+      layout = placement.layout;
+      match_axes(own, shape, type, layout);
+      layout.offset = 0;
+    }
+    if (placement.within >= 0) {
+      Location& whole = locations_[size_t(placement.within)];
+      output.type = node(placement.within).type;
+      if (whole.value < 0) whole = {plan_.values++, row_major(output.type.shape)};
+      location = {whole.value, placement.layout};
+    } else {
+      location = {plan_.values++, placement.chosen ? placement.layout : row_major(own)};
+    }
+    output.value = location.value;
+    building.group.placed.push_back(layout);
+    building.step.outputs.push_back(std::move(output));
+  }
+
   void finish(PlanStep step, const Group& group, const std::vector<int64_t>& offsets) {
     if (settings().verify) verify(group.graph);
     for (size_t i = size_t(group.inputs); i < group.graph.steps.size(); i++) {
@@ -245,8 +271,9 @@ class Planner {
       const Step& input = group.graph.steps[size_t(i)];
       if (input.op == Op::leaf) step.bytes += bytes_read(input.type, group.layouts[size_t(i)]);
     }
-    for (const PlanOutput& output : step.outputs) {
-      step.bytes += size_t(output.type.shape.element_count()) * size_of(output.type.dtype);
+    for (const int output : group.graph.outputs) {
+      const Type& type = group.graph.steps[size_t(output)].type;
+      step.bytes += size_t(type.shape.element_count()) * size_of(type.dtype);
     }
     log(5, "group {}:\n{}", step.ops, logs(5) ? text_of(group.graph) : "");
     prepare(step, group);
@@ -343,7 +370,7 @@ class Planner {
     for (const bool own : {true, false}) {
       for (int i = 0; i < int(step.outputs.size()); i++) {
         PlanOutput& output = step.outputs[size_t(i)];
-        if (output.donor >= 0) continue;
+        if (output.donor >= 0 || output.placed) continue;
         for (Candidate& candidate : candidates) {
           if (candidate.input < 0 || candidate.type != output.type) continue;
           if (own && candidate.output != i) continue;
@@ -363,6 +390,7 @@ class Planner {
   const int ordinal_;
   const Grouping grouping_;
   const Storage storage_;
+  const Placements placements_;
   Plan plan_;
   std::vector<Location> locations_;
   std::vector<std::vector<Candidate>> candidates_;  // per plan step

@@ -227,6 +227,54 @@ TEST(Rows, ReductionsFarApartShareAGroup) {
   EXPECT_NE(groups.find("[sum add sum add sum add sum add]"), std::string::npos) << groups;
 }
 
+TEST(Placement, HeadsAreWrittenSideBySide) {
+  const Function attention = [](const Operands& x) {
+    const Tensor heads = x[0].matmul(x[1]).permute({0, 2, 1, 3}).reshape({2, 5, 24});
+    return heads.matmul(x[2]);
+  };
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    check(attention,
+          {random({2, 3, 5, 7}, dtype), random({2, 3, 7, 8}, dtype), random({24, 6}, dtype)},
+          "[matmul] [matmul]");
+  }
+  // Somebody else reads them as they are.
+  const Function both = [](const Operands& x) {
+    const Tensor y = x[0].matmul(x[1]);
+    return y.permute({1, 0, 2}).reshape({5, 24}).exp().sum() * y.sum();
+  };
+  check(both, {random({3, 5, 7}), random({3, 7, 8})}, "[matmul] [sum] [copy] [exp sum mul]");
+}
+
+TEST(Placement, PartsAreMadeWhereTheyGo) {
+  const Function joined = [](const Operands& x) {
+    const Tensor product = x[0].matmul(x[1]), turned = x[2].matmul(x[3]).transpose();
+    const Tensor scaled = x[4] / x[4].sum(1, {.keep_dims = true});
+    return cat({product, x[4].exp(), turned, scaled.unsqueeze(1).squeeze(1)}, 1) * 2;
+  };
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    for (const int64_t width : {4, 5, 40}) {
+      check(joined,
+            {random({34, 9}, dtype), random({9, width}, dtype), random({width, 9}, dtype),
+             random({9, 34}, dtype), random({34, width}, dtype)},
+            width == 5 ? "[matmul] [matmul] [sum div] [exp] [cat] [mul]"  // not aligned
+                       : "[matmul] [matmul] [sum div] [exp] [mul]");
+    }
+  }
+  // A product of a batch by one matrix is computed as one of more rows.
+  const Function batch = [](const Operands& x) {
+    return cat({x[0].matmul(x[1]) + x[2], x[0].exp()}, 1) * 2;
+  };
+  check(batch, {random({3, 5, 8}), random({8, 8}), random({8})}, "[matmul add] [exp] [cat] [mul]");
+  // Twice the same part, and one that is kept.
+  Tensor kept;
+  const Function shared = [&](const Operands& x) {
+    const Tensor y = x[0].exp();
+    kept = x[0].sin();
+    return cat({cat({y, y}, 0), cat({kept, x[0].cos()}, 0)}, 1) * 2;
+  };
+  check(shared, {random({6, 5})}, "[exp sin cos] [cat] [cat] [cat] [mul]");
+}
+
 TEST(Epilogue, WritesOverWhatItReads) {
   const Tensor a = random({70, 9}), b = random({9, 66});
   const auto step = [&](const Tensor& x) { return x * 0.9 - a.matmul(b); };
