@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cube/positions.h"
 #include "base/error.h"
 
 namespace fornax::cube {
@@ -144,7 +145,10 @@ Value run_epilogue(Builder& k, const EpilogueClass& known, const std::vector<Vie
   for (size_t i = size_t(known.anchor) + 1; i < known.steps.size(); i++) {
     std::vector<Value> operands;
     for (const int input : known.steps[i].inputs) operands.push_back(values[size_t(input)]);
-    values[i] = run_step(k, known.steps[i], operands);
+    const Step& step = known.steps[i];
+    values[i] = step.op == Op::arange ? arange_element(k, step.type.dtype, operands[0], operands[1],
+                                                       place.position.back())
+                                      : run_step(k, step, operands);
   }
   Value deposited;
   for (size_t i = 0; i < known.write_steps.size(); i++) {

@@ -1,6 +1,7 @@
 // arange, random_bits: results that are made of their positions.
 #include "backends/cube/frame.h"
 #include "backends/cube/kernels.h"
+#include "backends/cube/positions.h"
 #include "base/error.h"
 #include "graph/attributes.h"
 
@@ -65,6 +66,12 @@ void store_words(Builder& k, const Framed& f, const At& at) {
 
 }  // namespace
 
+Value arange_element(Builder& k, DType dtype, Value start, Value step, Value position) {
+  const DType computed = arange_dtype(dtype);
+  return k.cast(k.cast(start, computed) + k.cast(position, computed) * k.cast(step, computed),
+                dtype);
+}
+
 std::unique_ptr<PreparedGroup> prepare_arange(Device& device, const Group& group) {
   const Anchor anchor = anchor_of(group);
   auto list = std::make_unique<LaunchList>(device);
@@ -77,13 +84,12 @@ std::unique_ptr<PreparedGroup> prepare_arange(Device& device, const Group& group
                           .lanes = lanes,
                           .body = [](Builder& k, const Framed& f, const At& at) {
                             const DType dtype = f.views[2].known.dtype;
-                            const DType computed = arange_dtype(dtype);
-                            const Value start = k.cast(f.views[0].load(k, {}), computed);
-                            const Value step = k.cast(f.views[1].load(k, {}), computed);
+                            const Value start = f.views[0].load(k, {});
+                            const Value step = f.views[1].load(k, {});
                             std::vector<Value> lanes;
                             for (int lane = 0; lane < at.lanes; lane++) {
-                              const Value number = k.cast(at.element + lane, computed);
-                              lanes.push_back(k.cast(start + number * step, dtype));
+                              lanes.push_back(
+                                  arange_element(k, dtype, start, step, at.element + lane));
                             }
                             store_lanes(k, f, at, lanes);
                           }}));

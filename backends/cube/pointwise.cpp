@@ -5,6 +5,7 @@
 #include "backends/cube/elementwise.h"
 #include "backends/cube/elementwise_kernel.h"
 #include "backends/cube/kernels.h"
+#include "backends/cube/positions.h"
 #include "backends/cube/stepwise.h"
 #include "base/error.h"
 
@@ -23,6 +24,7 @@ class Planned {
     }
     std::vector<Strides> strides;
     for (const ElementwiseOperand& operand : operands_) strides.push_back(operand.strides);
+    if (has_arange(work_.graph.steps)) strides.push_back(last_axis_strides(work_.domain));
     nest_ = collapse(work_.domain, std::move(strides));
     if (nest_.rank() == 0) {
       nest_.extents = {1};

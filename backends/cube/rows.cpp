@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "backends/cube/kernels.h"
+#include "backends/cube/positions.h"
 #include "backends/cube/tickets.h"
 #include "base/error.h"
 #include "graph/attributes.h"
@@ -147,6 +148,7 @@ class RowPlan {
       operands_.push_back({Place::output(int(o)), outputs_[o], type});
       strides.push_back(strides_over(group.domain, type.shape, group.output_layout(o)));
     }
+    if (has_arange(steps)) strides.push_back(last_axis_strides(group.domain));
     std::vector<int> kinds(size_t(group.domain.rank()), 0);
     for (const int64_t axis : axes_) kinds[size_t(axis)] = 1;
     nest_ = collapse(group.domain, std::move(strides), std::move(kinds));

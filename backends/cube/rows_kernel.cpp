@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "backends/cube/positions.h"
 #include "backends/cube/rows.h"
 #include "backends/cube/tickets.h"
 #include "base/error.h"
@@ -207,7 +208,10 @@ class RowKernel {
     FORNAX_CHECK(!is_reduction(s));
     std::vector<Value> operands;
     for (const int input : s.step.inputs) operands.push_back(value(input, pass));
-    const Value result = run_step(k_, s.step, operands);
+    const Value result =
+        s.step.op == Op::arange
+            ? arange_element(k_, s.step.type.dtype, operands[0], operands[1], pass.position.back())
+            : run_step(k_, s.step, operands);
     return (s.kept ? values_[size_t(i)] : pass.values[size_t(i)]) = result;
   }
 

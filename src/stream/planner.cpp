@@ -140,15 +140,41 @@ class Planner {
     const int maker = input - leaves_;
     const auto known = building.steps.find(maker);
     if (known != building.steps.end()) return known->second;
-    if (is_inlined(input)) {
-      const int source = input_for(building, n, which, node(maker).inputs[0]);
-      const Type type{node(maker).type.dtype, shape_here(building, n)};
-      return add_work(building, maker, {Op::cast, type, {source}, node(maker).attributes, {}});
-    }
+    if (is_inlined(input)) return inlined(building, n, which);
     if (maker >= 0 && !is_view(node(maker).op) && !storage_.stored[size_t(maker)]) {
       return compute(building, maker);
     }
     return input_for(building, n, which, input);
+  }
+
+  // The step for operand number `which` of node n, which all who read it do by themselves.
+  int inlined(Building& building, int n, size_t which) {
+    const int maker = node(n).inputs[which] - leaves_;
+    if (node(maker).op != Op::cast) return positions(building, maker);
+    const int from = node(maker).inputs[0];
+    Step work{Op::cast, {node(maker).type.dtype, {}}, {}, node(maker).attributes, {}};
+    if (is_inlined(from)) {
+      work.inputs = {positions(building, from - leaves_)};
+      work.type.shape = building.work[size_t(work.inputs[0] - kWork)].type.shape;
+    } else {
+      work.inputs = {input_for(building, n, which, from)};
+      work.type.shape = shape_here(building, n);
+    }
+    return add_work(building, maker, std::move(work));
+  }
+
+  // The step for node n, an arange or a view of it.
+  int positions(Building& building, int n) {
+    while (is_view(node(n).op)) n = node(n).inputs[0] - leaves_;
+    const auto known = building.steps.find(n);
+    if (known != building.steps.end()) return known->second;
+    Step work{Op::arange, node(n).type, {}, node(n).attributes, {}};
+    for (const int number : node(n).inputs) {
+      const Location location = locate(number);
+      work.inputs.push_back(
+          add_input(building, number, type_of(number), location.layout, location.value));
+    }
+    return add_work(building, n, std::move(work));
   }
 
   int compute(Building& building, int n) {
@@ -173,14 +199,17 @@ class Planner {
     } else {
       (which == 0 ? split_left : split_right)(shape, type, layout);
     }
+    return add_input(building, input, type, layout, location.value);
+  }
+  int add_input(Building& building, int input, const Type& type, Layout layout, int value) {
     const auto known =
         std::find(building.read.begin(), building.read.end(), std::pair(input, type.shape));
     if (known != building.read.end()) return int(known - building.read.begin());
     building.read.emplace_back(input, type.shape);
     building.offsets.push_back(std::exchange(layout.offset, 0));
-    building.group.graph.steps.push_back(leaf_step(type, location.value));
+    building.group.graph.steps.push_back(leaf_step(type, value));
     building.group.layouts.push_back(layout);
-    building.step.inputs.push_back(location.value);
+    building.step.inputs.push_back(value);
     return building.group.inputs++;
   }
 

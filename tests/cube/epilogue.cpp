@@ -275,6 +275,55 @@ TEST(Placement, PartsAreMadeWhereTheyGo) {
   check(shared, {random({6, 5})}, "[exp sin cos] [cat] [cat] [cat] [mul]");
 }
 
+TEST(Positions, AreComputedWhereTheyAreRead) {
+  const auto positions = [](int64_t count, const Operands& x, DType dtype = DType::i64) {
+    return arange(3, 3 + 2 * count, 2, {.dtype = dtype, .device = x[0].device()});
+  };
+  for (const int64_t count : {7, 32}) {
+    const Function one_hot = [&](const Operands& x) {
+      return where(
+          positions(count, x).unsqueeze(0) == x[0].sum(1, {.keep_dims = true}).cast(DType::i64),
+          x[0], 0.5);
+    };
+    check(one_hot, {random({9, count})}, "[sum cast arange equal where]");
+    const Function all = [&](const Operands& x) { return x[0] * positions(count, x, DType::f32); };
+    check(all, {random({9, count})}, "[arange mul]");
+    check(all, {random({count, 40}).transpose()}, "[arange mul]");
+    const Function converted = [&](const Operands& x) {
+      return x[0] * positions(count, x).cast(DType::f32);
+    };
+    check(converted, {random({9, count})}, "[arange cast mul]");
+    const Function columns = [&](const Operands& x) {
+      return (x[0] * positions(count, x, DType::f32)).sum(0, {.keep_dims = true}) -
+             positions(count, x, DType::f32);
+    };
+    check(columns, {random({9, count})}, "[arange mul sum arange sub]");
+    const Function rows = [&](const Operands& x) {
+      return (x[0] * positions(count, x, DType::f32)).sum(1);
+    };
+    check(rows, {random({9, count})}, "[arange mul sum]");
+    const Function product = [&](const Operands& x) {
+      return x[0].matmul(x[1]) + positions(count, x, DType::f32);
+    };
+    check(product, {random({9, 5}), random({5, count})}, "[matmul arange add]");
+    // Along another axis, backwards, and for somebody who keeps them.
+    const Function down = [&](const Operands& x) {
+      return x[0] * positions(9, x, DType::f32).unsqueeze(1);
+    };
+    check(down, {random({9, count})}, "[arange] [mul]");
+    const Function back = [&](const Operands& x) {
+      return x[0] * positions(count, x, DType::f32).flip({0});
+    };
+    check(back, {random({9, count})}, "[arange] [mul]");
+    Tensor kept;
+    const Function keeps = [&](const Operands& x) {
+      kept = positions(count, x, DType::f32);
+      return x[0] * kept;
+    };
+    check(keeps, {random({9, count})}, "[arange] [mul]");
+  }
+}
+
 TEST(Epilogue, WritesOverWhatItReads) {
   const Tensor a = random({70, 9}), b = random({9, 66});
   const auto step = [&](const Tensor& x) { return x * 0.9 - a.matmul(b); };
