@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "backends/cube/positions.h"
+
 namespace fornax::cube {
 
 std::string ElementwiseClass::key() const {
@@ -52,9 +54,10 @@ class ElementwiseKernel {
  private:
   // The positions of `lanes` elements from `element` on, one for all where they share a row.
   std::vector<Position> positions(Value element, int lanes) {
-    const bool needed = std::any_of(known_.accesses.begin(), known_.accesses.end(), [](Access a) {
+    const bool reached = std::any_of(known_.accesses.begin(), known_.accesses.end(), [](Access a) {
       return a == Access::vector || a == Access::strided;
     });
+    const bool needed = reached || has_arange(known_.steps);
     std::vector<Position> list;
     if (!needed) return list;
     for (int lane = 0; lane < (known_.rows ? 1 : lanes); lane++) {
@@ -115,8 +118,9 @@ class ElementwiseKernel {
   }
 
   // The steps on the operands that `load_operand(view)` gives, and the values that are to be
-  // written.
-  std::vector<Value> evaluate(FunctionRef<Value(size_t view)> load_operand) {
+  // written; `places` are the positions of the lanes along the innermost axis.
+  std::vector<Value> evaluate(FunctionRef<Value(size_t view)> load_operand,
+                              const std::vector<Value>& places) {
     std::vector<Value> values(size_t(known_.inputs));
     for (size_t i = 0; i < known_.read_steps.size(); i++) {
       values[size_t(known_.read_steps[i])] = load_operand(i);
@@ -125,6 +129,14 @@ class ElementwiseKernel {
       const Step& step = known_.steps[i];
       std::vector<Value> operands;
       for (const int input : step.inputs) operands.push_back(values[size_t(input)]);
+      if (step.op == Op::arange) {
+        std::vector<Value> lanes;
+        for (const Value& place : places) {
+          lanes.push_back(arange_element(k_, step.type.dtype, operands[0], operands[1], place));
+        }
+        values.push_back(k_.pack(lanes));
+        continue;
+      }
       values.push_back(run_step(k_, step, operands));
     }
     std::vector<Value> results;
@@ -134,8 +146,12 @@ class ElementwiseKernel {
 
   void compute(Value element, int lanes) {
     const std::vector<Position> at = positions(element, lanes);
+    std::vector<Value> places;
+    for (int lane = 0; lane < lanes && !at.empty(); lane++) {
+      places.push_back(known_.rows ? at[0].back() + lane : at[size_t(lane)].back());
+    }
     const std::vector<Value> results =
-        evaluate([&](size_t view) { return load(view, element, at, lanes); });
+        evaluate([&](size_t view) { return load(view, element, at, lanes); }, places);
     for (size_t i = 0; i < results.size(); i++) {
       store(known_.read_steps.size() + i, element, at, results[i], lanes);
     }
@@ -185,10 +201,11 @@ class ElementwiseKernel {
       const Value row = far + begin;
       const Place2d at = place_in_square(block, k_.cast(row, index), k_.cast(near, index));
       k_.when(at.inside, [&] {
-        const std::vector<Value> results = evaluate([&](size_t view) {
+        const auto load_operand = [&](size_t view) {
           return squares[view] ? k_.load(squares[view], near * kPitch + row)
                                : views_[view].load(k_, at.position);
-        });
+        };
+        const std::vector<Value> results = evaluate(load_operand, {at.position.back()});
         for (size_t i = 0; i < results.size(); i++) {
           views_[known_.read_steps.size() + i].store(k_, at.position, results[i]);
         }

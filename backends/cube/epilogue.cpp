@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cube/positions.h"
 #include "base/error.h"
 
 namespace fornax::cube {
@@ -35,13 +36,15 @@ Epilogue::Epilogue(const Group& group)
   }
   reads = operands.size();
   for (size_t i = 0; i < graph.outputs.size(); i++) {
+    const Layout placed = group.output_layout(i);
     Operand written{Place::output(int(i)), graph.outputs[i],
-                    row_major_strides({domain.begin(), domain.end()})};
+                    Strides(placed.strides, placed.strides + domain.rank())};
     // An output of this type may take the input's buffer over.
     for (size_t read = 0; read < reads; read++) {
       const size_t input = size_t(operands[read].step);
       if (steps[input].op == Op::full || dtype_of(operands[read]) != dtype_of(written) ||
-          !is_contiguous(domain, group.layouts[input]) || steps[input].type.shape != domain) {
+          !is_contiguous(domain, group.layouts[input]) || steps[input].type.shape != domain ||
+          !is_contiguous(domain, placed)) {
         continue;
       }
       operands[read].aliased = written.aliased = true;
@@ -142,7 +145,10 @@ Value run_epilogue(Builder& k, const EpilogueClass& known, const std::vector<Vie
   for (size_t i = size_t(known.anchor) + 1; i < known.steps.size(); i++) {
     std::vector<Value> operands;
     for (const int input : known.steps[i].inputs) operands.push_back(values[size_t(input)]);
-    values[i] = run_step(k, known.steps[i], operands);
+    const Step& step = known.steps[i];
+    values[i] = step.op == Op::arange ? arange_element(k, step.type.dtype, operands[0], operands[1],
+                                                       place.position.back())
+                                      : run_step(k, step, operands);
   }
   Value deposited;
   for (size_t i = 0; i < known.write_steps.size(); i++) {

@@ -1,10 +1,7 @@
-// arange, random_bits: results that are made of their positions.  And cat, which is a copy per
-// part.
-#include <algorithm>
-
-#include "backends/cube/elementwise.h"
+// arange, random_bits: results that are made of their positions.
 #include "backends/cube/frame.h"
 #include "backends/cube/kernels.h"
+#include "backends/cube/positions.h"
 #include "base/error.h"
 #include "graph/attributes.h"
 
@@ -69,6 +66,12 @@ void store_words(Builder& k, const Framed& f, const At& at) {
 
 }  // namespace
 
+Value arange_element(Builder& k, DType dtype, Value start, Value step, Value position) {
+  const DType computed = arange_dtype(dtype);
+  return k.cast(k.cast(start, computed) + k.cast(position, computed) * k.cast(step, computed),
+                dtype);
+}
+
 std::unique_ptr<PreparedGroup> prepare_arange(Device& device, const Group& group) {
   const Anchor anchor = anchor_of(group);
   auto list = std::make_unique<LaunchList>(device);
@@ -81,13 +84,12 @@ std::unique_ptr<PreparedGroup> prepare_arange(Device& device, const Group& group
                           .lanes = lanes,
                           .body = [](Builder& k, const Framed& f, const At& at) {
                             const DType dtype = f.views[2].known.dtype;
-                            const DType computed = arange_dtype(dtype);
-                            const Value start = k.cast(f.views[0].load(k, {}), computed);
-                            const Value step = k.cast(f.views[1].load(k, {}), computed);
+                            const Value start = f.views[0].load(k, {});
+                            const Value step = f.views[1].load(k, {});
                             std::vector<Value> lanes;
                             for (int lane = 0; lane < at.lanes; lane++) {
-                              const Value number = k.cast(at.element + lane, computed);
-                              lanes.push_back(k.cast(start + number * step, dtype));
+                              lanes.push_back(
+                                  arange_element(k, dtype, start, step, at.element + lane));
                             }
                             store_lanes(k, f, at, lanes);
                           }}));
@@ -105,23 +107,6 @@ std::unique_ptr<PreparedGroup> prepare_random_bits(Device& device, const Group& 
                           .lanes = kWords,
                           .body = store_words}));
   return list;
-}
-
-std::unique_ptr<PreparedGroup> prepare_cat(Device& device, const Group& group) {
-  const Anchor anchor = anchor_of(group);
-  const Shape& shape = anchor.result.shape;
-  const int axis = axis_of(anchor.attributes);
-  const Strides strides = row_major_strides({shape.begin(), shape.end()});
-  auto sequence = std::make_unique<Sequence>();
-  int64_t begin = 0;
-  for (const Input& part : anchor.inputs) {
-    const Shape& own = part.type.shape;
-    const CopySide from{part.place, 0, strides_over(own, own, part.layout), part.number};
-    const CopySide to{Place::output(0), begin * strides[size_t(axis)], strides, false};
-    sequence->add(prepare_copy(device, from, to, anchor.result.dtype, own));
-    begin += own[axis];
-  }
-  return sequence;
 }
 
 }  // namespace fornax::cube

@@ -105,8 +105,9 @@ HopperClass class_of(const MatrixProduct& p, int processors) {
   known.index = index_dtype(product(extents), p.after.spans(extents));
   const std::vector<int>& writes = known.after.write_steps;
   for (size_t i = 0; i < writes.size() && known.after.deposited < 0; i++) {
-    const DType dtype = known.after.steps[size_t(writes[i])].type.dtype;
-    if (dtype == DType::bf16 || dtype == DType::f16) known.after.deposited = int(i);
+    const ViewClass& view = known.after.views[known.after.read_steps.size() + i];
+    const bool small = view.dtype == DType::bf16 || view.dtype == DType::f16;
+    if (small && view.alignment == kHopperVector) known.after.deposited = int(i);
   }
   // The copy engine knows where the result ends; only other accesses ask for masks.
   const bool masks = !known.after.reads_nothing() || writes.size() > 1 || known.after.deposited < 0;
@@ -170,8 +171,9 @@ Launch hopper_launch(Device& device, const MatrixProduct& p) {
   if (known.after.deposited >= 0) {
     const Epilogue::Operand& c = p.after.operands[p.after.reads + size_t(known.after.deposited)];
     const Strides batch(c.strides.begin(), c.strides.end() - 2);
+    const int64_t pitch = c.strides[c.strides.size() - 2];
     arguments.map(c.place, p.after.dtype_of(c),
-                  map_of({c.place, p.a.rows, p.b.columns, p.b.columns, 1, batch}, p.batch, 64));
+                  map_of({c.place, p.a.rows, p.b.columns, pitch, 1, batch}, p.batch, 64));
   }
   for (const int64_t extent : {p.a.rows, p.b.columns, p.a.columns}) {
     arguments.number(DType::i32, extent);

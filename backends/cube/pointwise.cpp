@@ -5,6 +5,7 @@
 #include "backends/cube/elementwise.h"
 #include "backends/cube/elementwise_kernel.h"
 #include "backends/cube/kernels.h"
+#include "backends/cube/positions.h"
 #include "backends/cube/stepwise.h"
 #include "base/error.h"
 
@@ -23,6 +24,7 @@ class Planned {
     }
     std::vector<Strides> strides;
     for (const ElementwiseOperand& operand : operands_) strides.push_back(operand.strides);
+    if (has_arange(work_.graph.steps)) strides.push_back(last_axis_strides(work_.domain));
     nest_ = collapse(work_.domain, std::move(strides));
     if (nest_.rank() == 0) {
       nest_.extents = {1};
@@ -193,12 +195,12 @@ Elementwise elementwise_of(const Group& group) {
   work.inputs = group.inputs;
   work.domain = group.domain;
   const auto& steps = group.graph.steps;
-  const Layout plain = row_major(group.domain);
   for (size_t i = 0; i < group.graph.outputs.size(); i++) {
     const int step = group.graph.outputs[i];
-    work.writes.push_back({Place::output(int(i)), step, 0,
-                           strides_over(group.domain, steps[size_t(step)].type.shape, plain),
-                           false});
+    work.writes.push_back(
+        {Place::output(int(i)), step, 0,
+         strides_over(group.domain, steps[size_t(step)].type.shape, group.output_layout(i)),
+         false});
   }
   for (int i = 0; i < group.inputs; i++) {
     const Step& step = steps[size_t(i)];

@@ -5,6 +5,8 @@
 #include <bit>
 
 #include "backends/cube/kernels.h"
+#include "backends/cube/positions.h"
+#include "backends/cube/tickets.h"
 #include "base/error.h"
 #include "graph/attributes.h"
 
@@ -19,12 +21,20 @@ constexpr int kWantedVectors = 8;    // enough loads under way to hide the memor
 constexpr int kColumnThreads = 256;  // by columns
 constexpr int kMostNested = 64;      // shorter innermost axes are not walked by tiles of their own
 constexpr int kMostSplits = 1024;
+constexpr int kFewAcross = 8;  // threads along the columns of a block where there are few elements
 
 int power_above(int64_t n) { return int(std::bit_ceil(uint64_t(std::max<int64_t>(n, 1)))); }
 struct Operand {
   Place place;
   int step;
   Type type;
+};
+
+// A reduction of rows that blocks share out.
+struct Shared {
+  int step;
+  std::vector<Place> parts;  // of its accumulators
+  Place values;
 };
 
 class RowPlan {
@@ -61,21 +71,27 @@ class RowPlan {
     known.by_rows ? shape_rows(known, splits) : shape_columns(known, splits);
     auto list = std::make_unique<LaunchList>(device_);
     if (splits == 1) {
-      known.last_level = levels_;
       add(*list, known, 1, {});
       return list;
     }
     known.split = true;
-    std::map<int, std::vector<Place>> partials;
-    for (int i = 0; i < int(known.steps.size()); i++) {
-      if (!is_reduce(known.steps[size_t(i)].step.op)) continue;
-      for (const DType dtype : partial_dtypes(known, i)) {
-        partials[i].push_back(list->scratch(size_t(kept() * splits) * size_of(dtype)));
+    std::vector<Shared> reductions;
+    for (int i = 0; i < int(steps_.size()); i++) {
+      if (!is_reduce(steps_[size_t(i)].step.op)) continue;
+      Shared own{i, {}, list->scratch(size_t(kept()) * size_of(steps_[size_t(i)].step.type.dtype))};
+      for (const DType dtype : part_dtypes(known, i)) {
+        own.parts.push_back(list->scratch(size_t(kept() * splits) * size_of(dtype)));
       }
+      reductions.push_back(std::move(own));
     }
-    for (int level = 0; level <= levels_; level++) {
-      known.first_level = known.last_level = level;
-      add(*list, known, splits, partials);
+    // What the last reductions make of rows is stored by the launch that ends them.
+    const bool all = std::any_of(outputs_.begin(), outputs_.end(), [&](int i) {
+      return !steps_[size_t(i)].kept && steps_[size_t(i)].level == levels_;
+    });
+    const int last = all ? levels_ : levels_ - 1;
+    for (known.level = 0; known.level <= last; known.level++) {
+      known.more = known.level < last;
+      add(*list, known, splits, reductions);
     }
     return list;
   }
@@ -87,9 +103,7 @@ class RowPlan {
   // Of elements that a thread holds side by side.
   int vector() const { return common_power({inner_}, kMostVector); }
 
-  bool in_vectors(size_t operand) const {
-    return !steps_[size_t(operands_[operand].step)].kept && nest_.strides[operand].back() == 1;
-  }
+  bool in_vectors(size_t operand) const { return nest_.strides[operand].back() == 1; }
   void describe_steps(const Group& group) {
     const std::vector<Step>& steps = group.graph.steps;
     inputs_ = group.inputs;
@@ -132,8 +146,9 @@ class RowPlan {
     for (size_t o = 0; o < outputs_.size(); o++) {
       const Type& type = steps[size_t(outputs_[o])].type;
       operands_.push_back({Place::output(int(o)), outputs_[o], type});
-      strides.push_back(strides_over(group.domain, type.shape, row_major(type.shape)));
+      strides.push_back(strides_over(group.domain, type.shape, group.output_layout(o)));
     }
+    if (has_arange(steps)) strides.push_back(last_axis_strides(group.domain));
     std::vector<int> kinds(size_t(group.domain.rank()), 0);
     for (const int64_t axis : axes_) kinds[size_t(axis)] = 1;
     nest_ = collapse(group.domain, std::move(strides), std::move(kinds));
@@ -202,14 +217,23 @@ class RowPlan {
   void shape_columns(RowClass& known, int64_t& splits) const {
     const int lanes = vector();
     const int64_t vectors = ceiling(inner_, lanes);
-    const int across = std::min(power_above(vectors), 32);
+    int across = std::min(power_above(vectors), 32);
+    // Few elements are spread over all processors.  Narrow blocks then have few parts to combine.
+    const int64_t processors = device_.capabilities().processors;
+    const int64_t tiles = ceiling(kept() * reduced(), kColumnThreads * lanes * kWantedVectors);
+    const bool few = tiles < 2 * processors;
+    if (few) across = std::min(across, kFewAcross);
     const int down = kColumnThreads / across;
     const int64_t rows = ceiling(reduced(), down);
     known.single = rows <= kMostVectors;
-    const int each = known.single ? int(std::max<int64_t>(rows, 1)) : kWantedVectors;
     known.distribution = {down, across, lanes};
     known.kept_tile = across * lanes;
-    known.reduced_tile = down * each;
+    int64_t each = known.single ? std::max<int64_t>(rows, 1) : kWantedVectors;
+    if (few && !known.single) {
+      const int64_t shares = ceiling(processors, blocks(known));
+      each = std::min(each, ceiling(reduced(), down * shares));
+    }
+    known.reduced_tile = down * int(each);
     known.whole_kept = inner_ % known.kept_tile == 0;
     known.whole_reduced = reduced() > 0 && reduced() % known.reduced_tile == 0;
     if (!known.single) splits = splits_for(blocks(known), turns(known), known.reduced_tile);
@@ -224,14 +248,14 @@ class RowPlan {
     return reduced() / inner_ * ceiling(inner_, known.reduced_tile);
   }
 
-  std::vector<DType> partial_dtypes(const RowClass& known, int i) const {
+  std::vector<DType> part_dtypes(const RowClass& known, int i) const {
     const Step& step = steps_[size_t(i)].step;
     const DType dtype = steps_[size_t(step.inputs[0])].step.type.dtype;
     return accumulator_dtypes(step.op, dtype, step.type.dtype, known.index);
   }
 
   void add(LaunchList& list, const RowClass& known, int64_t splits,
-           const std::map<int, std::vector<Place>>& partials) const {
+           const std::vector<Shared>& reductions) const {
     Arguments arguments;
     for (size_t i = 0; i < operands_.size(); i++) {
       pass_view(arguments, operands_[i].place, known.views[i], nest_.extents, nest_.strides[i],
@@ -255,18 +279,24 @@ class RowPlan {
     if (known.split) {
       arguments.number(known.index, splits);
       if (!known.by_rows) arguments.number(known.index, kept());
-      for (const auto& [i, places] : partials) {
-        const int level = steps_[size_t(i)].level;
-        if (level > known.first_level && level != known.last_level + 1) continue;
-        const std::vector<DType> dtypes = partial_dtypes(known, i);
-        for (size_t a = 0; a < places.size(); a++) {
-          arguments.buffer(places[a], dtypes[a], 0, kept() * splits);
-        }
-      }
+      for (const Shared& own : reductions) pass_shared(arguments, known, own, splits);
+      if (known.level < levels_) pass_tickets(arguments, blocks(known));
     }
     const runtime::Grid grid{uint32_t(blocks(known)), uint32_t(splits), 1};
     list.add(Launch(device_, {known.key(), [known] { return build_rows(known); }}, grid,
                     std::move(arguments)));
+  }
+
+  void pass_shared(Arguments& arguments, const RowClass& known, const Shared& own,
+                   int64_t splits) const {
+    const RowStep& s = steps_[size_t(own.step)];
+    if (s.level > known.level + 1) return;
+    const bool ends = s.level == known.level + 1;
+    const std::vector<DType> dtypes = part_dtypes(known, own.step);
+    for (size_t a = 0; ends && a < dtypes.size(); a++) {
+      arguments.buffer(own.parts[a], dtypes[a], 0, kept() * splits);
+    }
+    if (!ends || known.more) arguments.buffer(own.values, s.step.type.dtype, 0, kept());
   }
 
   Device& device_;
@@ -292,7 +322,7 @@ std::string RowClass::key() const {
   if (whole_kept) key += " whole";
   if (whole_reduced) key += " full";
   if (single) key += " single";
-  key += fmt::format(" {}{}-{}", split ? "split " : "", first_level, last_level);
+  if (split) key += fmt::format(" split {}{}", level, more ? "+" : "");
   for (size_t i = 0; i < views.size(); i++) {
     key += fmt::format(" {}:{}", view_steps[i], key_of(views[i]));
   }

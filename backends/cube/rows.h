@@ -7,9 +7,9 @@
 // order follows from the domain and the reduced axes alone, never from dtypes, strides or what else
 // is in the group, so that results do not depend on fusion.  Steps have levels: what no reduction
 // comes before is of level 0, and a reduction ends its level.  Where one tile holds a whole row,
-// all levels are computed in registers; else every level is a pass that reads the inputs again; and
-// where there are too few rows for the device, each pass is a launch whose blocks share a row out,
-// and leave partial results that the next launch combines.
+// all levels are computed in registers; else every level is a pass that reads the inputs again, and
+// stores what is known by then.  Where there are too few rows for the device, each pass is a launch
+// whose blocks share a row out and leave parts of its reductions, which the last of them combines.
 #pragma once
 #include <memory>
 #include <string>
@@ -42,19 +42,20 @@ struct RowClass {
   kernel::Distribution distribution;
   int kept_tile = 1, reduced_tile = 1;
   bool whole_kept = false, whole_reduced = false;  // whole numbers of tiles
-  int divisor = 1;                      // of the number of positions along the innermost axes
-  bool single = false;                  // one tile holds all reduced positions
-  bool split = false;                   // blocks share rows out
-  int first_level = 0, last_level = 0;  // that this kernel computes; past the last one, the outputs
+  int divisor = 1;      // of the number of positions along the innermost axes
+  bool single = false;  // one tile holds all reduced positions
+  bool split = false;   // blocks share rows out
+  int level = 0;        // of a split kernel: the pass that it is
+  bool more = false;    // launches come after it
 
   std::string key() const;
 };
 
 // The parameters, in order: the views, the numbers, the nest's extents; in dtype `index` the kept
 // and reduced positions that tiles walk over, the tiles along the innermost axis (an extent), the
-// turns of a block and of all blocks that share a row; if rows are split, the number of splits and
-// the partial results, [kept, splits] each, of the reductions up to level `first_level` and of
-// those that this kernel ends.
+// turns of a block and of all blocks that share a row; if rows are split, the number of splits, of
+// each reduction that is done its values, of each that this kernel ends its parts, [kept, splits]
+// each, and the values where launches read them after it, and the tickets if it ends any.
 kernel::Kernel build_rows(const RowClass& known);
 
 }  // namespace fornax::cube

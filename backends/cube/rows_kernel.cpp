@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <map>
 
+#include "backends/cube/positions.h"
 #include "backends/cube/rows.h"
+#include "backends/cube/tickets.h"
 #include "base/error.h"
 #include "kernel/lower.h"
 
@@ -21,13 +23,13 @@ class RowKernel {
     declare();
     place_block();
     values_.resize(known_.steps.size());
-    if (known_.split) {
-      for (int level = 1; level <= known_.first_level; level++) combine_partials(level);
-    }
     if (known_.single) {
       compute_single();
+    } else if (known_.split) {
+      compute_split();
     } else {
-      for (int level = known_.first_level; level <= known_.last_level; level++) sweep(level);
+      for (int level = 0; level <= levels(); level++) sweep(level);
+      store_kept();
     }
     return kernel::lower(k_.finish());
   }
@@ -78,17 +80,25 @@ class RowKernel {
     splits_ = count("splits", 1);
     if (!known_.by_rows) kept_all_ = count("kept_all", known_.divisor);
     for (int i = 0; i < int(known_.steps.size()); i++) {
-      const RowStep& s = step(i);
-      if (!is_reduction(s)) continue;
-      const bool makes = s.level == known_.last_level + 1 && known_.last_level < levels();
-      if (s.level > known_.first_level && !makes) continue;
-      std::vector<Value>& own = partials_[size_t(i)];
+      if (is_reduction(step(i)) && step(i).level <= known_.level + 1) declare_shared(i);
+    }
+    if (known_.level < levels()) tickets_ = declare_tickets(k_);
+  }
+
+  void declare_shared(int i) {
+    const RowStep& s = step(i);
+    const bool ends = s.level == known_.level + 1;
+    const kernel::Facts facts{.divisor = 16};
+    if (ends) {
+      std::vector<Value>& own = parts_[size_t(i)];
       for (const DType dtype : dtypes_of(s)) {
-        const std::string name = fmt::format("partial{}_{}", i, own.size());
-        const kernel::Facts facts{.divisor = 16};
-        own.push_back(makes ? k_.output(name, dtype, facts) : k_.buffer(name, dtype, facts));
+        own.push_back(k_.output(fmt::format("part{}_{}", i, own.size()), dtype, facts));
       }
     }
+    if (ends && !known_.more) return;
+    const std::string name = fmt::format("value{}", i);
+    const DType dtype = s.step.type.dtype;
+    known_values_[size_t(i)] = ends ? k_.output(name, dtype, facts) : k_.buffer(name, dtype, facts);
   }
 
   std::vector<DType> dtypes_of(const RowStep& s) const {
@@ -198,22 +208,37 @@ class RowKernel {
     FORNAX_CHECK(!is_reduction(s));
     std::vector<Value> operands;
     for (const int input : s.step.inputs) operands.push_back(value(input, pass));
-    const Value result = run_step(k_, s.step, operands);
+    const Value result =
+        s.step.op == Op::arange
+            ? arange_element(k_, s.step.type.dtype, operands[0], operands[1], pass.position.back())
+            : run_step(k_, s.step, operands);
     return (s.kept ? values_[size_t(i)] : pass.values[size_t(i)]) = result;
   }
 
-  // Kept values up to a level, before a loop whose body reads them.
+  // Before the loop of a pass: what there is of kept operands is asked for, and the kept values
+  // that the loop's body reads are computed.
   void prepare_kept(int level) {
     Pass pass;
-    pass.position = kept_position_;
-    pass.position.resize(known_.kinds.size());
-    for (Value& axis : pass.position) {
+    pass.position = kept_position();
+    for (int i = 0; i < known_.inputs; i++) {
+      if (step(i).kept) value(i, pass);
+    }
+    for (const RowStep& s : known_.steps) {
+      const bool reads = is_reduction(s) ? s.level == level + 1 : !s.kept && s.level <= level;
+      if (!reads) continue;
+      for (const int input : s.step.inputs) {
+        if (step(input).kept) value(input, pass);
+      }
+    }
+  }
+
+  // Of the block's kept positions, 0 along reduced axes.
+  Position kept_position() {
+    Position position = kept_position_;
+    for (Value& axis : position) {
       if (axis.none()) axis = number(0);
     }
-    for (int i = 0; i < int(known_.steps.size()); i++) {
-      const RowStep& s = step(i);
-      if (s.kept && s.level <= level && !is_reduction(s)) value(i, pass);
-    }
+    return position;
   }
 
   std::vector<int> reductions(int level) const {
@@ -246,13 +271,13 @@ class RowKernel {
   void compute_single() {
     prepare_kept(0);
     Pass pass = pass_at(number(0));
-    for (int level = 0; level <= known_.last_level; level++) {
+    for (int level = 0; level <= levels(); level++) {
       for (const int i : reductions(level + 1)) {
         values_[size_t(i)] = finish(k_, step(i).step, reduce_tile(i, accumulate(i, pass)));
       }
     }
-    store_outputs(pass, false);
-    store_outputs(pass, true);
+    for (int level = 0; level <= levels(); level++) store_all(level, pass);
+    store_kept();
   }
 
   // The turns of this block.
@@ -269,38 +294,34 @@ class RowKernel {
     });
   }
 
-  // One pass over the reduced axes: the reductions that end `level`, or the outputs after the last.
+  // One pass over the reduced axes: the outputs of `level`, and the reductions that end it.
   void sweep(int level) {
     prepare_kept(level);
-    if (level == levels()) {
-      const bool some = std::any_of(known_.outputs.begin(), known_.outputs.end(),
-                                    [&](int i) { return !step(i).kept; });
-      if (some) walk([&](Pass& pass) { store_outputs(pass, false); });
-      Pass pass;
-      store_outputs(pass, true);
-      return;
-    }
-    std::vector<std::vector<Variable>> running;
     const std::vector<int> own = reductions(level + 1);
+    std::vector<std::vector<Variable>> running;
     for (const int i : own) {
       running.emplace_back();
       for (const Value& none : identity(k_, step(i).step, operand_dtype(step(i)), known_.index)) {
         running.back().emplace_back(spread(none));
       }
     }
+    const bool stores = std::any_of(known_.outputs.begin(), known_.outputs.end(),
+                                    [&](int i) { return !step(i).kept && step(i).level == level; });
+    if (own.empty() && !stores) return;
     walk([&](Pass& pass) {
       for (size_t r = 0; r < own.size(); r++) {
         const Accumulators next = combine(
             step(own[r]).step.op, {running[r].begin(), running[r].end()}, accumulate(own[r], pass));
         for (size_t a = 0; a < next.size(); a++) running[r][a] = next[a];
       }
+      store_all(level, pass);
     });
     for (size_t r = 0; r < own.size(); r++) {
       const Accumulators all = reduce_tile(own[r], {running[r].begin(), running[r].end()});
       if (known_.split) {
         for (size_t a = 0; a < all.size(); a++) {
           const Value at = place_of_part(k_.cast(k_.block(1), known_.index));
-          k_.store(partials_[size_t(own[r])][a], at, all[a], kept_mask_);
+          k_.store(parts_[size_t(own[r])][a], at, all[a], kept_mask_);
         }
       } else {
         values_[size_t(own[r])] = finish(k_, step(own[r]).step, all);
@@ -308,43 +329,62 @@ class RowKernel {
     }
   }
 
+  void compute_split() {
+    for (const auto& [i, values] : known_values_) {
+      if (step(int(i)).level > known_.level) continue;
+      values_[i] =
+          kept_mask_ ? k_.load(values, kept_number_, kept_mask_, 0) : k_.load(values, kept_number_);
+    }
+    sweep(known_.level);
+    if (known_.level == levels()) return;
+    when_last(k_, tickets_, k_.block(0), splits_, [&] {
+      for (const int i : reductions(known_.level + 1)) combine_parts(i);
+      if (known_.level + 1 == levels()) store_kept();
+    });
+  }
+
   // Parts lie as threads walk: those of a row side by side, or those of neighbouring columns.
   Value place_of_part(Value part) const {
     return known_.by_rows ? kept_number_ * splits_ + part : part * kept_all_ + kept_number_;
   }
 
-  // The reductions of a level from what an earlier launch left of them.
-  void combine_partials(int level) {
-    for (const int i : reductions(level)) {
-      const Value part = iota(false);
-      const Accumulators none = identity(k_, step(i).step, operand_dtype(step(i)), known_.index);
-      Accumulators all;
-      for (size_t a = 0; a < none.size(); a++) {
-        const Value mask = both(kept_mask_, part < splits_);
-        all.push_back(k_.load(partials_[size_t(i)][a], place_of_part(part), mask, none[a]));
-      }
-      values_[size_t(i)] = finish(k_, step(i).step, reduce_tile(i, std::move(all)));
+  // A reduction from what all blocks left of it.
+  void combine_parts(int i) {
+    const Value part = iota(false);
+    const Accumulators none = identity(k_, step(i).step, operand_dtype(step(i)), known_.index);
+    Accumulators all;
+    for (size_t a = 0; a < none.size(); a++) {
+      const Value mask = both(kept_mask_, part < splits_);
+      all.push_back(k_.load(parts_[size_t(i)][a], place_of_part(part), mask, none[a]));
+    }
+    values_[size_t(i)] = finish(k_, step(i).step, reduce_tile(i, std::move(all)));
+    if (known_.more) {
+      k_.store(known_values_[size_t(i)], kept_number_, values_[size_t(i)], kept_mask_);
     }
   }
 
-  void store_outputs(Pass& pass, bool kept) {
+  const View& written(size_t output) const {
+    return views_[known_.views.size() - known_.outputs.size() + output];
+  }
+
+  // The outputs of `level` all along the reduced axes.
+  void store_all(int level, Pass& pass) {
     for (size_t o = 0; o < known_.outputs.size(); o++) {
       const int i = known_.outputs[o];
-      if (step(i).kept != kept) continue;
-      const View& view = views_[known_.views.size() - known_.outputs.size() + o];
-      if (!kept) {
-        k_.store(view.memory, k_.cast(view.index(k_, pass.position), known_.index),
-                 spread(value(i, pass)), pass.mask);
-        continue;
-      }
-      Position position = kept_position_;
-      for (Value& axis : position) {
-        if (axis.none()) axis = number(0);
-      }
-      Value mask = kept_mask_;
-      if (known_.split) mask = both(mask, k_.block(1) == 0);
-      const Value index = k_.cast(view.index(k_, position), known_.index);
-      k_.store(view.memory, index, value(i, pass), mask);
+      if (step(i).kept || step(i).level != level) continue;
+      k_.store(written(o).memory, k_.cast(written(o).index(k_, pass.position), known_.index),
+               spread(value(i, pass)), pass.mask);
+    }
+  }
+
+  void store_kept() {
+    Pass pass;
+    pass.position = kept_position();
+    for (size_t o = 0; o < known_.outputs.size(); o++) {
+      const int i = known_.outputs[o];
+      if (!step(i).kept) continue;
+      const Value index = k_.cast(written(o).index(k_, pass.position), known_.index);
+      k_.store(written(o).memory, index, value(i, pass), kept_mask_);
     }
   }
 
@@ -355,7 +395,9 @@ class RowKernel {
   std::vector<Extent> extents_;
   Value kept_count_, reduced_count_, turns_, all_turns_, splits_, kept_all_;
   Extent tiles_;
-  std::map<size_t, std::vector<Value>> partials_;  // by step
+  std::map<size_t, std::vector<Value>> parts_;  // of reductions that end here, by step
+  std::map<size_t, Value> known_values_;        // of those that ended, or for launches to come
+  Value tickets_;
   Value kept_, kept_number_, kept_mask_;
   Position kept_position_;     // reduced axes empty
   std::vector<Value> values_;  // kept ones, by step

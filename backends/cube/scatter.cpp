@@ -79,7 +79,6 @@ class Scatter {
     if (parts > 1) {
       const Place sums =
           sequence->scratch(parts * shape.element_count() * int64_t(size_of(computed)));
-      sequence->add(cleared(sums, computed, parts * shape.element_count()));
       sequence->add(by_lines(sums, computed, parts));
       sequence->add(added(sums, computed, parts));
       return sequence;
@@ -138,7 +137,7 @@ class Scatter {
                                1, kMostParts);
   }
 
-  // `results` is one array per part.
+  // `results` is one array per part, or that of the base with its elements.
   std::unique_ptr<PreparedGroup> by_lines(Place results, DType dtype, int64_t parts) const {
     const int64_t length = domain_[axis_], part = ceiling(length, parts);
     Shape lines = domain_;
@@ -166,11 +165,13 @@ class Scatter {
     frame.number("length", DType::i64, length);
     frame.number("range", DType::i64, ceiling(size(), ranges));
     frame.number("part", DType::i64, part);
-    const auto body = [mode = mode_](Builder& k, const Framed& f, const At& at) {
+    const bool clears = parts > 1;
+    const auto body = [mode = mode_, clears](Builder& k, const Framed& f, const At& at) {
       const DType index = at.element.dtype();
       const Value part = k.cast(f.numbers[3], index), begin = at.position[0] * part;
       const Value end = kernel::min(k.cast(f.numbers[1], index), begin + part);
       const Value first = k.cast(at.position[1], DType::i64) * f.numbers[2];
+      if (clears) clear(k, f.views[2], at, first, kernel::min(first + f.numbers[2], f.numbers[0]));
       const auto put = [&](const Position& from, Value raw, Value there) {
         Value inside;
         const Value place = checked_index(k, raw, f.numbers[0], inside);
@@ -198,12 +199,21 @@ class Scatter {
     };
     auto list = std::make_unique<LaunchList>(device_);
     list->add(walk(device_, {.name = "scatter",
-                             .key = fmt::format("lines {}", int(mode_)),
+                             .key = fmt::format("lines {}{}", int(mode_), clears ? " clear" : ""),
                              .frame = std::move(frame),
                              .extents = nest.extents,
                              .body = body,
                              .complaint = complaint()}));
     return list;
+  }
+
+  // The places from `first` up to `end` of a line.
+  static void clear(Builder& k, const View& y, const At& at, Value first, Value end) {
+    k.loop(first, end, k.constant(DType::i64, 1), [&](Value place) {
+      Position to = at.position;
+      to.push_back(k.cast(place, at.element.dtype()));
+      y.store(k, to, k.constant(y.known.dtype, 0));
+    });
   }
 
   Launch cleared(Place memory, DType dtype, int64_t count) const {

@@ -20,7 +20,7 @@ namespace fornax {
 
 // A fused group: pointwise steps only, or one step that moves data (the anchor) with pointwise
 // steps around it.  The graph's first steps are the inputs (leaf, or full for numbers), then the
-// work. Outputs are written row-major from the argument's offset on into memory of their own.
+// work. Outputs are written from the argument's offset on, into memory of their own.
 //
 // Pointwise steps before the anchor have the shape `domain` (what the anchor reads), those after it
 // the anchor's result shape; inputs broadcast to the steps that read them.  Without an anchor all
@@ -32,6 +32,12 @@ struct Group {
   int anchor = -1;  // number of the step that moves data, -1 where there is none
   Shape domain;
   std::vector<Layout> layouts;  // per input; offset 0 (the argument has it), strides 0 for full
+  std::vector<Layout> placed;   // per output; empty: row-major, all of them
+
+  // Where output number `i` is written, offset 0; row-major unless writes_anywhere() allows more.
+  Layout output_layout(size_t i) const {
+    return placed.empty() ? row_major(graph.steps[size_t(graph.outputs[i])].type.shape) : placed[i];
+  }
 };
 
 // What a group is run on.  Inputs of op full come as a number, without a buffer.
@@ -91,7 +97,7 @@ class Backend {
   virtual std::unique_ptr<Prepared> prepare(int device, const Group& group) = 0;
   // One argument per input and per output, in order.  An output may be the buffer of an input that
   // is contiguous, has the output's type and is read by pointwise steps alone, of a group without
-  // anchor or with one that is no reduction.
+  // anchor or with one that is no reduction; then it is placed row-major.
   // Error(index, value): found in the data, an index out of range for one.  Returns 0 where all
   // errors are known by then, else a number that is used once: late_errors() tells of the rest.
   virtual uint64_t execute(const Prepared& prepared, std::span<const Argument> inputs,
@@ -114,9 +120,12 @@ class Backend {
   // of `domain`; other steps have the domain's shape or the reduced one, and steps of the first
   // read those of the second as they broadcast.  The anchor is one of the reductions.
   virtual bool fuses_rows() const { return false; }
-  // (optional) Whether pointwise work costs little beside reading and writing memory: then groups
-  // do work of others again rather than read its result.
+  // (optional) Whether work costs little beside memory: then groups do pointwise work of others
+  // again rather than read it, and may hold an arange that runs along the last axis.
   virtual bool repeats_work() const { return false; }
+  // (optional) Whether outputs of a group with `anchor` (Op::copy: without) may lie in any order,
+  // also in memory that holds more than them.
+  virtual bool writes_anywhere(Op /*anchor*/) const { return false; }
   // (optional) Whether pointwise steps may follow `anchor` in its group.
   virtual bool fuses_after(Op anchor) const { return is_reduce(anchor); }
   virtual SmallKernel small_kernel() { return nullptr; }  // (optional)

@@ -58,6 +58,7 @@ struct Visit {
   bool flat = false;     // reached by an op whose gradient is 0 everywhere
   int wanted = -1;       // its place in what the pass returns
   Tensor gradient;
+  std::vector<Part> parts;     // what is to be added to it
   std::vector<Tensor> others;  // of a custom op's further results
 };
 
@@ -176,24 +177,46 @@ class Pass {
   void handle(int number) {
     Visit& visit = visits_[size_t(number)];
     Tape& tape = *visit.tape;
-    Tensor gradient = std::move(visit.gradient);
-    if (!gradient.defined() && visit.flat) {
-      gradient = constant(Device::from_physical(tape.device), tape.type, 0);
-    }
-    const bool any = gradient.defined() || !visit.others.empty();
-    if (visit.stops) {
-      if (any) find(visit, gradient);
-      return;
-    }
-    bool walked = false;
-    if (any) {
-      if (visit.others.empty()) deliver(visit, gradient);
-      walked = step(visit, std::move(gradient));
+    bool walked = moves_parts(visit);
+    if (walked) {
+      for (const Part& part : std::exchange(visit.parts, {})) {
+        visits_[size_t(edges_of(visit)[0])].parts.push_back(before_permute(part, tape.attributes));
+      }
+    } else {
+      Tensor gradient = gradient_of(visit);
+      const bool any = gradient.defined() || !visit.others.empty();
+      if (visit.stops) {
+        if (any) find(visit, gradient);
+        return;
+      }
+      if (any) {
+        if (visit.others.empty()) deliver(visit, gradient);
+        walked = step(visit, std::move(gradient));
+      }
     }
     for (const int edge : edges_of(visit)) {
       if (edge >= 0 && --visits_[size_t(edge)].edges_in == 0) ready_.push_back(edge);
     }
     if (walked && !options_.retain_graph) spend(tape);
+  }
+
+  // Parts go through a permute that nobody looks at: the whole then lies as its reader wants it.
+  bool moves_parts(const Visit& visit) const {
+    const Tape& tape = *visit.tape;
+    return !visit.parts.empty() && !visit.gradient.defined() && tape.op == Op::permute &&
+           !visit.stops && visit.wanted < 0 && tape.hooks.empty() && !tape.retain &&
+           walks(edges_of(visit)[0]);
+  }
+
+  static Tensor gradient_of(Visit& visit) {
+    const Tape& tape = *visit.tape;
+    Tensor gradient = std::move(visit.gradient);
+    if (!visit.parts.empty()) {
+      const Tensor whole = joined(std::exchange(visit.parts, {}), tape.type.shape);
+      gradient = gradient.defined() ? gradient + whole : whole;
+    }
+    if (gradient.defined() || !visit.flat) return gradient;
+    return constant(Device::from_physical(tape.device), tape.type, 0);
   }
 
   // Adds to what is returned for a wanted tape.
@@ -233,7 +256,12 @@ class Pass {
       Backward backward(tape, read_result(tape), gradient);
       for (size_t i = 0; i < edges.size(); i++) backward.read(operand(tape, i));
       gradient_rule(tape.op)(backward);
-      hand_on(tape, edges, backward.gradients());
+      if (Part& part = backward.part(); part.gradient.defined()) {
+        part.gradient = part.gradient.cast(tape.input_types[0].dtype);
+        visits_[size_t(edges[0])].parts.push_back(std::move(part));
+      } else {
+        hand_on(tape, edges, backward.gradients());
+      }
     }
     return true;
   }

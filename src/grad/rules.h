@@ -3,6 +3,7 @@
 #include <fornax/ops.h>
 
 #include "base/few.h"
+#include "grad/parts.h"
 #include "graph/attributes.h"
 #include "graph/tape.h"
 
@@ -31,7 +32,10 @@ class Backward {
 
   void set(int i, const Tensor& gradient) { gradients_[size_t(i)] = gradient; }
   void set(int, None) {}
+  // Of the only operand, given for a part of it.
+  void set_part(Part part) { part_ = std::move(part); }
   Few<Tensor>& gradients() { return gradients_; }  // one an operand; undefined: none flows
+  Part& part() { return part_; }                   // undefined: there is none
 
  private:
   Few<Tensor> inputs_;
@@ -42,6 +46,7 @@ class Backward {
  private:
   const Tape& tape_;
   Few<Tensor> gradients_;
+  Part part_;
 };
 
 using GradientRule = void (*)(Backward&);

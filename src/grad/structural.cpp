@@ -43,9 +43,29 @@ void grad_permute(Backward& b) {
   b.set(0, record(Op::permute, {&b.dy}, std::move(inverse)));
 }
 
+namespace {
+
+// The axis of which a slice takes some elements that lie side by side, and all of all other axes;
+// -1: it is no such slice.
+int sliced_axis(const PerAxis& range, const Shape& shape) {
+  int found = -1;
+  for (int axis = 0; axis < shape.rank(); axis++) {
+    const int64_t count = range.second(axis);
+    if (count > 1 && range.third(axis) != 1) return -1;
+    if (count == shape[axis]) continue;
+    if (found >= 0 || count == 0) return -1;
+    found = axis;
+  }
+  return found;
+}
+
+}  // namespace
+
 void grad_slice(Backward& b) {
   const Shape& shape = b.input_type(0).shape;
   const PerAxis range{b.attributes()};
+  const int only = sliced_axis(range, shape);
+  if (only >= 0) return b.set_part({only, range.first(only), b.dy});
   Attributes flips, padding;
   bool flipped = false;
   for (int axis = 0; axis < shape.rank(); axis++) {

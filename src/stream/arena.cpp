@@ -63,7 +63,7 @@ class Arena {
         int& piece = piece_of_[size_t(output.value)];
         if (output.donor >= 0) {
           piece = piece_of_[size_t(step.inputs[size_t(output.donor)])];
-        } else {
+        } else if (piece < 0) {
           piece = int(pieces_.size());
           pieces_.push_back({.bytes = bytes_of(output.type), .begin = s});
         }

@@ -1,6 +1,7 @@
 #include "stream/grouping.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "stream/alike.h"
@@ -11,6 +12,11 @@ namespace {
 constexpr int kLargestGroup = 64;  // steps of work
 constexpr int kMostInputs = 24;
 constexpr int kLookBack = 4;  // newest groups that are tried
+
+// Reductions of few elements take no longer than a launch does: as many as this share one.
+constexpr int kMostTogether = 4;
+constexpr int64_t kFewElements = 1 << 20;
+constexpr int kFarBack = 64;  // groups that are tried for it
 
 void add_sources(Draft& draft, const std::vector<int>& sources) {
   draft.sources.insert(draft.sources.end(), sources.begin(), sources.end());
@@ -52,6 +58,26 @@ int Grouping::group_for(int n) const {
     const bool beside = reduces ? is_rows(draft(group)) : draft(group).anchor < 0;
     if (beside && joins(n, group) && (position == newest || shares_operand(n, group))) return group;
   }
+  return reduces ? group_together_with(n, sources) : -1;
+}
+
+// A group of reductions alone, and what follows them, which can wait for the operand of reduction
+// n.
+int Grouping::group_together_with(int n, const std::vector<int>& sources) const {
+  if (type_of(node(n).inputs[0]).shape.element_count() > kFewElements) return -1;
+  const int newest = int(order_.size()) - 1;
+  for (int position = newest; position > newest - kFarBack && position >= 0; position--) {
+    const int group = order_[size_t(position)];
+    const std::vector<int>& nodes = draft(group).nodes;
+    const auto is_kept = [&](int member) { return bool(kept_[size_t(member)]); };
+    const auto reduces = [&](int member) { return is_reduce(node(member).op); };
+    std::vector<bool> seen;
+    if (is_rows(draft(group)) && std::all_of(nodes.begin(), nodes.end(), is_kept) &&
+        std::count_if(nodes.begin(), nodes.end(), reduces) < kMostTogether && joins(n, group) &&
+        can_wait(group, sources, seen)) {
+      return group;
+    }
+  }
   return -1;
 }
 
@@ -81,7 +107,7 @@ bool Grouping::may_absorb(int group, int other) const {
   };
   return from.anchor < 0 && same_but_for_ones(from.domain, into.result) &&
          into.nodes.size() + from.nodes.size() < size_t(kLargestGroup) &&
-         into.inputs + from.inputs < kMostInputs &&
+         !reads_more_than(kMostInputs - 1, group, from.nodes, from.inputs) &&
          std::none_of(drafts_.begin(), drafts_.end(), reads_it);
 }
 
@@ -169,6 +195,26 @@ void Grouping::add(int n, int group) {
   group_[size_t(n)] = group;
 }
 
+// Whether a group and `nodes`, which have `inputs` inputs at most, together read more than so many
+// values.  In rows they are counted: what follows several reductions reads the same numbers.
+bool Grouping::reads_more_than(int most, int group, const std::vector<int>& nodes,
+                               int inputs) const {
+  const Draft& draft = drafts_[size_t(group)];
+  if (draft.inputs + inputs <= most) return false;
+  if (!is_rows(draft)) return true;
+  const int other = group_[size_t(nodes[0])];
+  std::set<int> read;
+  for (const std::vector<int>* members : {&draft.nodes, &nodes}) {
+    for (const int member : *members) {
+      for (const int input : node(member).inputs) {
+        const int maker = group_of(input);
+        if (maker < 0 || (maker != group && maker != other)) read.insert(input);
+      }
+    }
+  }
+  return int(read.size()) > most;
+}
+
 bool Grouping::shares_operand(int n, int group) const {
   for (const int member : draft(group).nodes) {
     for (const int theirs : node(member).inputs) {
@@ -194,7 +240,7 @@ bool Grouping::joins(int n, int group) const {
   const Draft& draft = drafts_[size_t(group)];
   const SegmentNode& x = node(n);
   if (!draft.open || int(draft.nodes.size()) >= kLargestGroup ||
-      draft.inputs + int(x.inputs.size()) > kMostInputs) {
+      reads_more_than(kMostInputs, group, {n}, int(x.inputs.size()))) {
     return false;
   }
   if (is_rows(draft)) return joins_rows(n, group);

@@ -10,7 +10,8 @@
 //   - a pointwise node of the anchor's shape joins the reduction that it reads, or another anchor
 //     after which the backend fuses;
 //   - where the backend fuses rows, further reductions over the same axes join, and pointwise nodes
-//     of the domain's shape that read what was reduced.
+//     of the domain's shape that read what was reduced; reductions of few elements also join others
+//     that were recorded long before, as the gradients of biases are, so that they share a launch.
 // Pointwise groups that only such a node reads, and that have its shape, become part of its group.
 //
 // Axes of extent 1 make no difference between shapes here: in the group's graph a node has the
@@ -60,6 +61,8 @@ class Grouping {
   }
 
   int group_for(int n) const;
+  int group_together_with(int n, const std::vector<int>& sources) const;
+  bool reads_more_than(int most, int group, const std::vector<int>& nodes, int inputs) const;
   bool joins(int n, int group) const;
   bool joins_rows(int n, int group) const;
   bool is_rows(const Draft& draft) const;

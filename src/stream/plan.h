@@ -40,10 +40,13 @@ struct Segment {
 
 struct PlanOutput {
   int value;
-  Type type;
+  Type type;           // of the value
   Op op;               // whose result it is
   int donor = -1;      // position of the input whose memory it takes over, -1: fresh memory
   int64_t place = -1;  // fresh memory: where in the arena, in elements; -1: a buffer of its own
+  bool placed =
+      false;           // a part of the value, which other steps may have begun, or in another order
+  int64_t offset = 0;  // of the part, in elements
 };
 struct PlanStep {
   std::unique_ptr<Prepared> prepared;

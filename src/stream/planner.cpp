@@ -1,5 +1,5 @@
-// The planner: groups nodes (stream/grouping.h), chooses what must be in memory (stream/storage.h),
-// and builds the groups and their memory plan.
+// The planner: groups nodes (stream/grouping.h), chooses what must be in memory (stream/storage.h)
+// and where (stream/placement.h), and builds the groups and their memory plan.
 #include <algorithm>
 #include <climits>
 #include <map>
@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "stream/alike.h"
-#include "stream/storage.h"
+#include "stream/placement.h"
 
 namespace fornax {
 namespace {
@@ -37,7 +37,8 @@ class Planner {
         backend_(backend),
         ordinal_(ordinal),
         grouping_(segment, backend),
-        storage_(choose_storage(segment, grouping_, backend.repeats_work())) {}
+        storage_(choose_storage(segment, grouping_, backend.repeats_work())),
+        placements_(choose_placements(segment, grouping_, storage_, backend)) {}
 
   Plan run() {
     plan_.values = plan_.leaves = leaves_;
@@ -139,15 +140,41 @@ class Planner {
     const int maker = input - leaves_;
     const auto known = building.steps.find(maker);
     if (known != building.steps.end()) return known->second;
-    if (is_inlined(input)) {
-      const int source = input_for(building, n, which, node(maker).inputs[0]);
-      const Type type{node(maker).type.dtype, shape_here(building, n)};
-      return add_work(building, maker, {Op::cast, type, {source}, node(maker).attributes, {}});
-    }
+    if (is_inlined(input)) return inlined(building, n, which);
     if (maker >= 0 && !is_view(node(maker).op) && !storage_.stored[size_t(maker)]) {
       return compute(building, maker);
     }
     return input_for(building, n, which, input);
+  }
+
+  // The step for operand number `which` of node n, which all who read it do by themselves.
+  int inlined(Building& building, int n, size_t which) {
+    const int maker = node(n).inputs[which] - leaves_;
+    if (node(maker).op != Op::cast) return positions(building, maker);
+    const int from = node(maker).inputs[0];
+    Step work{Op::cast, {node(maker).type.dtype, {}}, {}, node(maker).attributes, {}};
+    if (is_inlined(from)) {
+      work.inputs = {positions(building, from - leaves_)};
+      work.type.shape = building.work[size_t(work.inputs[0] - kWork)].type.shape;
+    } else {
+      work.inputs = {input_for(building, n, which, from)};
+      work.type.shape = shape_here(building, n);
+    }
+    return add_work(building, maker, std::move(work));
+  }
+
+  // The step for node n, an arange or a view of it.
+  int positions(Building& building, int n) {
+    while (is_view(node(n).op)) n = node(n).inputs[0] - leaves_;
+    const auto known = building.steps.find(n);
+    if (known != building.steps.end()) return known->second;
+    Step work{Op::arange, node(n).type, {}, node(n).attributes, {}};
+    for (const int number : node(n).inputs) {
+      const Location location = locate(number);
+      work.inputs.push_back(
+          add_input(building, number, type_of(number), location.layout, location.value));
+    }
+    return add_work(building, n, std::move(work));
   }
 
   int compute(Building& building, int n) {
@@ -172,14 +199,17 @@ class Planner {
     } else {
       (which == 0 ? split_left : split_right)(shape, type, layout);
     }
+    return add_input(building, input, type, layout, location.value);
+  }
+  int add_input(Building& building, int input, const Type& type, Layout layout, int value) {
     const auto known =
         std::find(building.read.begin(), building.read.end(), std::pair(input, type.shape));
     if (known != building.read.end()) return int(known - building.read.begin());
     building.read.emplace_back(input, type.shape);
     building.offsets.push_back(std::exchange(layout.offset, 0));
-    building.group.graph.steps.push_back(leaf_step(type, location.value));
+    building.group.graph.steps.push_back(leaf_step(type, value));
     building.group.layouts.push_back(layout);
-    building.step.inputs.push_back(location.value);
+    building.step.inputs.push_back(value);
     return building.group.inputs++;
   }
 
@@ -208,6 +238,7 @@ class Planner {
     // Only its views' views may be wanted, or nothing.
     const auto is_stored = [&](int n) { return storage_.stored[size_t(n)]; };
     if (std::none_of(draft.nodes.begin(), draft.nodes.end(), is_stored)) return;
+    if (draft.anchor >= 0 && placements_.assembled[size_t(draft.anchor)]) return;
     Building building{number, {}, {}, {}, {}, {}, {}};
     Group& group = building.group;
     group.domain = draft.domain;
@@ -217,10 +248,7 @@ class Planner {
       if (n == draft.anchor) group.anchor = step;
       if (!is_stored(n)) continue;
       group.graph.outputs.push_back(step);
-      const int value = plan_.values++;
-      locations_[size_t(n)] = {value, row_major(node(n).type.shape)};
-      building.step.outputs.push_back(
-          {value, {node(n).type.dtype, grouping_.shape_in_group(n)}, node(n).op, -1});
+      add_output(building, n);
     }
     // Inputs come before all work.
     const auto renumber = [&](int& step) {
@@ -235,6 +263,33 @@ class Planner {
     finish(std::move(building.step), group, building.offsets);
   }
 
+  void add_output(Building& building, int n) {
+    const Shape &own = node(n).type.shape, &shape = grouping_.shape_in_group(n);
+    PlanOutput output{0, {node(n).type.dtype, shape}, node(n).op, -1};
+    const Placement& placement = placements_.of[size_t(n)];
+    Location& location = locations_[size_t(n)];
+    Layout layout = row_major(shape);
+    if (placement.chosen) {
+      output.placed = true;
+      output.offset = placement.layout.offset;
+      Type type{output.type.dtype, own};
+      layout = placement.layout;
+      match_axes(own, shape, type, layout);
+      layout.offset = 0;
+    }
+    if (placement.within >= 0) {
+      Location& whole = locations_[size_t(placement.within)];
+      output.type = node(placement.within).type;
+      if (whole.value < 0) whole = {plan_.values++, row_major(output.type.shape)};
+      location = {whole.value, placement.layout};
+    } else {
+      location = {plan_.values++, placement.chosen ? placement.layout : row_major(own)};
+    }
+    output.value = location.value;
+    building.group.placed.push_back(layout);
+    building.step.outputs.push_back(std::move(output));
+  }
+
   void finish(PlanStep step, const Group& group, const std::vector<int64_t>& offsets) {
     if (settings().verify) verify(group.graph);
     for (size_t i = size_t(group.inputs); i < group.graph.steps.size(); i++) {
@@ -245,8 +300,9 @@ class Planner {
       const Step& input = group.graph.steps[size_t(i)];
       if (input.op == Op::leaf) step.bytes += bytes_read(input.type, group.layouts[size_t(i)]);
     }
-    for (const PlanOutput& output : step.outputs) {
-      step.bytes += size_t(output.type.shape.element_count()) * size_of(output.type.dtype);
+    for (const int output : group.graph.outputs) {
+      const Type& type = group.graph.steps[size_t(output)].type;
+      step.bytes += size_t(type.shape.element_count()) * size_of(type.dtype);
     }
     log(5, "group {}:\n{}", step.ops, logs(5) ? text_of(group.graph) : "");
     prepare(step, group);
@@ -343,7 +399,7 @@ class Planner {
     for (const bool own : {true, false}) {
       for (int i = 0; i < int(step.outputs.size()); i++) {
         PlanOutput& output = step.outputs[size_t(i)];
-        if (output.donor >= 0) continue;
+        if (output.donor >= 0 || output.placed) continue;
         for (Candidate& candidate : candidates) {
           if (candidate.input < 0 || candidate.type != output.type) continue;
           if (own && candidate.output != i) continue;
@@ -363,6 +419,7 @@ class Planner {
   const int ordinal_;
   const Grouping grouping_;
   const Storage storage_;
+  const Placements placements_;
   Plan plan_;
   std::vector<Location> locations_;
   std::vector<std::vector<Candidate>> candidates_;  // per plan step

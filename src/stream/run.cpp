@@ -125,12 +125,12 @@ class Runner {
         if (!arena_) arena_ = allocate(plan_.arena_bytes);
         value.buffer = arena_;
         value.offset = output.place;
-      } else {
+      } else if (!output.placed || !value.buffer) {
         value.buffer =
             allocate(size_t(output.type.shape.element_count()) * size_of(output.type.dtype));
       }
       if (value.buffer != arena_) mark_made_by(*value.buffer, output.op);
-      outputs_.push_back({value.buffer.get(), value.offset, {}});
+      outputs_.push_back({value.buffer.get(), value.offset + output.offset, {}});
     }
   }
 

@@ -18,6 +18,7 @@ class Chooser {
 
   Storage run(bool repeats) {
     find_inlined();
+    if (repeats) find_positions();
     find_stored(repeats);
     for (int n = 0; n < int(segment_.nodes.size()); n++) {
       if (wanted_[size_t(n)] > 0 && !result_.stored[size_t(n)]) choose(n);
@@ -54,6 +55,43 @@ class Chooser {
     return works_by_element(x.op) && !in_one_group(n, input) &&
            grouping_.shape_in_group(n) == x.type.shape &&
            type_of(input).shape.element_count() < x.type.shape.element_count();
+  }
+
+  void find_positions() {
+    for (int n = 0; n < int(segment_.nodes.size()); n++) {
+      const SegmentNode& x = node(n);
+      if (x.op != Op::arange || type_of(n + leaves_).shape.element_count() < 2) continue;
+      std::vector<int> views;
+      if (!is_position(n, x.type.shape.element_count(), views)) continue;
+      for (const int view : views) result_.inlined[size_t(view)] = true;
+    }
+  }
+  // Whether all who read n, an arange or a view of it, have its `count` elements along their last
+  // axis; adds n and its views to `views`.
+  bool is_position(int n, int64_t count, std::vector<int>& views) const {
+    const Shape& shape = node(n).type.shape;
+    if (node(n).outlives || shape.element_count() != count || shape[shape.rank() - 1] != count) {
+      return false;
+    }
+    views.push_back(n);
+    for (int r = n + 1; r < int(segment_.nodes.size()); r++) {
+      const SegmentNode& reader = node(r);
+      if (std::find(reader.inputs.begin(), reader.inputs.end(), n + leaves_) ==
+          reader.inputs.end()) {
+        continue;
+      }
+      if (is_view(reader.op)) {
+        const bool in_order = reader.op != Op::slice && reader.op != Op::unfold;
+        if (!in_order || !is_position(r, count, views)) return false;
+        continue;
+      }
+      const Shape& own = reader.type.shape;
+      if (!works_by_element(reader.op) || own != grouping_.shape_in_group(r) ||
+          own[own.rank() - 1] != count) {
+        return false;
+      }
+    }
+    return true;
   }
 
   // Values read outside their group, or by somebody after the segment, are stored; of a view what
@@ -95,6 +133,7 @@ class Chooser {
     if (++cost.steps > kMostRepeated) return;
     for (int input : node(n).inputs) {
       if (input >= leaves_ && result_.inlined[size_t(input - leaves_)]) {
+        if (node(input - leaves_).op != Op::cast) continue;
         input = node(input - leaves_).inputs[0];
       }
       if (is_repeatable_part(n, input)) {

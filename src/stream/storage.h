@@ -9,7 +9,8 @@ namespace fornax {
 // Per node of the segment.
 struct Storage {
   std::vector<bool> stored;
-  // A cast of what broadcasts, such as a weight, done by all who read it.
+  // Done by all who read it: a cast of what broadcasts, such as a weight; if work is repeated, also
+  // an arange that runs along their last axis, and views of it.
   std::vector<bool> inlined;
   // Pointwise work on values that other groups store or read anyway, done again by the groups that
   // read its result: where that takes less memory traffic than a result that is written and read.

@@ -193,6 +193,137 @@ TEST(Rows, StoreWhatIsTheSameAllAlongThem) {
   }
 }
 
+// As the gradients of biases do: each is of a product further on.
+TEST(Rows, ReductionsFarApartShareAGroup) {
+  const auto layers = [](const Operands& x, Tensor y, int count) {
+    for (int i = 0; i < count; i++) y = y.matmul(x[1]);
+    return y;
+  };
+  const Function sums = [&](const Operands& x) {
+    const Tensor first = layers(x, x[0], 1), a = first.sum(0);
+    const Tensor b = layers(x, first, 6).sum(0);
+    return (x[2] - a * 0.1) * (x[2] - b * 0.1);
+  };
+  const std::string products = "[matmul] [matmul] [matmul] [matmul] [matmul] [matmul] [matmul] ";
+  const Operands operands = {random({20, 10}), random({10, 10}), random({10})};
+  check(sums, operands, products + "[sum sum mul sub mul sub mul]");
+  // What the second sum is of comes after the first one.
+  const Function chain = [&](const Operands& x) {
+    const Tensor first = layers(x, x[0], 1), a = first.sum(0);
+    return layers(x, first * a, 6).sum(0) * a;
+  };
+  check(chain, operands, "[matmul] [sum mul] " + products.substr(9) + "[sum mul]");
+  // Five are more than share one.
+  const Function many = [&](const Operands& x) {
+    Tensor y = x[0], all = x[2];
+    for (int i = 0; i < 5; i++) {
+      y = layers(x, y, 5);
+      all = all + y.sum(0);
+    }
+    return all;
+  };
+  Tensor result;
+  const std::string groups = groups_of(many, operands, result);
+  EXPECT_NE(groups.find("[sum add sum add sum add sum add]"), std::string::npos) << groups;
+}
+
+TEST(Placement, HeadsAreWrittenSideBySide) {
+  const Function attention = [](const Operands& x) {
+    const Tensor heads = x[0].matmul(x[1]).permute({0, 2, 1, 3}).reshape({2, 5, 24});
+    return heads.matmul(x[2]);
+  };
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    check(attention,
+          {random({2, 3, 5, 7}, dtype), random({2, 3, 7, 8}, dtype), random({24, 6}, dtype)},
+          "[matmul] [matmul]");
+  }
+  // Somebody else reads them as they are.
+  const Function both = [](const Operands& x) {
+    const Tensor y = x[0].matmul(x[1]);
+    return y.permute({1, 0, 2}).reshape({5, 24}).exp().sum() * y.sum();
+  };
+  check(both, {random({3, 5, 7}), random({3, 7, 8})}, "[matmul] [sum] [copy] [exp sum mul]");
+}
+
+TEST(Placement, PartsAreMadeWhereTheyGo) {
+  const Function joined = [](const Operands& x) {
+    const Tensor product = x[0].matmul(x[1]), turned = x[2].matmul(x[3]).transpose();
+    const Tensor scaled = x[4] / x[4].sum(1, {.keep_dims = true});
+    return cat({product, x[4].exp(), turned, scaled.unsqueeze(1).squeeze(1)}, 1) * 2;
+  };
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    for (const int64_t width : {4, 5, 40}) {
+      check(joined,
+            {random({34, 9}, dtype), random({9, width}, dtype), random({width, 9}, dtype),
+             random({9, 34}, dtype), random({34, width}, dtype)},
+            width == 5 ? "[matmul] [matmul] [sum div] [exp] [cat] [mul]"  // not aligned
+                       : "[matmul] [matmul] [sum div] [exp] [mul]");
+    }
+  }
+  // A product of a batch by one matrix is computed as one of more rows.
+  const Function batch = [](const Operands& x) {
+    return cat({x[0].matmul(x[1]) + x[2], x[0].exp()}, 1) * 2;
+  };
+  check(batch, {random({3, 5, 8}), random({8, 8}), random({8})}, "[matmul add] [exp] [cat] [mul]");
+  // Twice the same part, and one that is kept.
+  Tensor kept;
+  const Function shared = [&](const Operands& x) {
+    const Tensor y = x[0].exp();
+    kept = x[0].sin();
+    return cat({cat({y, y}, 0), cat({kept, x[0].cos()}, 0)}, 1) * 2;
+  };
+  check(shared, {random({6, 5})}, "[exp sin cos] [cat] [cat] [cat] [mul]");
+}
+
+TEST(Positions, AreComputedWhereTheyAreRead) {
+  const auto positions = [](int64_t count, const Operands& x, DType dtype = DType::i64) {
+    return arange(3, 3 + 2 * count, 2, {.dtype = dtype, .device = x[0].device()});
+  };
+  for (const int64_t count : {7, 32}) {
+    const Function one_hot = [&](const Operands& x) {
+      return where(
+          positions(count, x).unsqueeze(0) == x[0].sum(1, {.keep_dims = true}).cast(DType::i64),
+          x[0], 0.5);
+    };
+    check(one_hot, {random({9, count})}, "[sum cast arange equal where]");
+    const Function all = [&](const Operands& x) { return x[0] * positions(count, x, DType::f32); };
+    check(all, {random({9, count})}, "[arange mul]");
+    check(all, {random({count, 40}).transpose()}, "[arange mul]");
+    const Function converted = [&](const Operands& x) {
+      return x[0] * positions(count, x).cast(DType::f32);
+    };
+    check(converted, {random({9, count})}, "[arange cast mul]");
+    const Function columns = [&](const Operands& x) {
+      return (x[0] * positions(count, x, DType::f32)).sum(0, {.keep_dims = true}) -
+             positions(count, x, DType::f32);
+    };
+    check(columns, {random({9, count})}, "[arange mul sum arange sub]");
+    const Function rows = [&](const Operands& x) {
+      return (x[0] * positions(count, x, DType::f32)).sum(1);
+    };
+    check(rows, {random({9, count})}, "[arange mul sum]");
+    const Function product = [&](const Operands& x) {
+      return x[0].matmul(x[1]) + positions(count, x, DType::f32);
+    };
+    check(product, {random({9, 5}), random({5, count})}, "[matmul arange add]");
+    // Along another axis, backwards, and for somebody who keeps them.
+    const Function down = [&](const Operands& x) {
+      return x[0] * positions(9, x, DType::f32).unsqueeze(1);
+    };
+    check(down, {random({9, count})}, "[arange] [mul]");
+    const Function back = [&](const Operands& x) {
+      return x[0] * positions(count, x, DType::f32).flip({0});
+    };
+    check(back, {random({9, count})}, "[arange] [mul]");
+    Tensor kept;
+    const Function keeps = [&](const Operands& x) {
+      kept = positions(count, x, DType::f32);
+      return x[0] * kept;
+    };
+    check(keeps, {random({9, count})}, "[arange] [mul]");
+  }
+}
+
 TEST(Epilogue, WritesOverWhatItReads) {
   const Tensor a = random({70, 9}), b = random({9, 66});
   const auto step = [&](const Tensor& x) { return x * 0.9 - a.matmul(b); };
