@@ -114,9 +114,9 @@ class Backend {
   // of `domain`; other steps have the domain's shape or the reduced one, and steps of the first
   // read those of the second as they broadcast.  The anchor is one of the reductions.
   virtual bool fuses_rows() const { return false; }
-  // (optional) Whether pointwise work costs little beside reading and writing memory: then groups
-  // do work of others again rather than read its result.
-  virtual bool repeats_work() const { return false; }
+  // (optional) Whether the pointwise `op` costs little beside reading and writing memory: then
+  // groups do it again where others have done it rather than read its result.
+  virtual bool repeats_work(Op /*op*/) const { return false; }
   // (optional) Whether pointwise steps may follow `anchor` in its group.
   virtual bool fuses_after(Op anchor) const { return is_reduce(anchor); }
   virtual SmallKernel small_kernel() { return nullptr; }  // (optional)

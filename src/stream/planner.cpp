@@ -37,7 +37,7 @@ class Planner {
         backend_(backend),
         ordinal_(ordinal),
         grouping_(segment, backend),
-        storage_(choose_storage(segment, grouping_, backend.repeats_work())) {}
+        storage_(choose_storage(segment, grouping_, backend)) {}
 
   Plan run() {
     plan_.values = plan_.leaves = leaves_;

@@ -15,7 +15,6 @@ struct Storage {
   // read its result: where that takes less memory traffic than a result that is written and read.
   std::vector<bool> repeated;
 };
-// `repeats`: work costs little beside memory.
-Storage choose_storage(const Segment& segment, const Grouping& grouping, bool repeats);
+Storage choose_storage(const Segment& segment, const Grouping& grouping, const Backend& backend);
 
 }  // namespace fornax
