@@ -91,7 +91,7 @@ class Cube : public Backend {
 
   std::string_view name() const override { return name_; }
   bool fuses_rows() const override { return true; }
-  bool repeats_work() const override { return true; }
+  bool repeats_work(Op) const override { return true; }
   bool writes_anywhere(Op anchor) const override {
     return anchor == Op::copy || is_reduce(anchor) || anchor == Op::matmul;
   }

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "backend/backend.h"
+#include "backends/flex/compile.h"
 #include "backends/flex/describe.h"
 #include "backends/flex/kernels.h"
 #include "backends/flex/memory.h"
@@ -11,6 +12,8 @@
 
 namespace fornax::flex {
 namespace {
+
+constexpr double kDear = 0.5;  // nanoseconds per element: what reading it from memory takes
 
 std::unique_ptr<Kernel> prepare_anchor(Op op, const Group& group) {
   switch (info(op).family) {
@@ -56,6 +59,8 @@ class Flex : public Backend {
     return 0;
   }
   void synchronize(int) override {}
+  bool fuses_rows() const override { return true; }
+  bool repeats_work(Op op) const override { return op != Op::arange && cost_of(op) < kDear; }
   SmallKernel small_kernel() override { return run_small; }
   std::string remark(int) override { return describe_onednn(); }
 };

@@ -2,9 +2,10 @@
 //
 // One value is in registers at a time.  A step finds its first operand there or has it brought; the
 // others are memory operands: inputs whose memory is lanes already, constants, or spill slots.
+#include "backends/flex/compile.h"
+
 #include <algorithm>
 
-#include "backends/flex/program.h"
 #include "base/error.h"
 
 namespace fornax::flex {
@@ -33,11 +34,12 @@ Op integer_op_of_bool(Op op) {
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, std::span<const Reach> reaches)
+  Compiler(const Graph& graph, std::span<const Reach> reaches, CompileOptions options)
       : graph_(graph),
         inputs_(int(reaches.size())),
         count_(int(graph.steps.size())),
         reaches_(reaches),
+        options_(options),
         values_(graph.steps.size()) {}
 
   Code compile();
@@ -86,6 +88,7 @@ class Compiler {
   const Graph& graph_;
   const int inputs_, count_;
   std::span<const Reach> reaches_;
+  const CompileOptions options_;
   std::vector<Value> values_;
   Code code_;
   bool wide_ = false;
@@ -202,10 +205,10 @@ void Compiler::emit(AnyStage stage, int x, int y) {
 }
 
 void Compiler::emit_store(int place) {
-  const DType dtype = code_.places[size_t(place)].dtype;
+  const auto [kind, index, dtype] = code_.places[size_t(place)];
   emit(move_stage(Move::store, wide_, dtype), place);
-  const bool to_output = code_.places[size_t(place)].kind == Place::Kind::output;
-  if (AnyStage stream = to_output ? move_stage(Move::stream, wide_, dtype) : nullptr) {
+  const bool far = kind == Place::Kind::output && index >= options_.close;
+  if (AnyStage stream = far ? move_stage(Move::stream, wide_, dtype) : nullptr) {
     code_.segments.back().streamed.back().stage = stream;
   }
 }
@@ -320,6 +323,7 @@ void Compiler::compute(int number) {
 
 // Whether `step` reads memory that an output of `dtype` may share.
 bool Compiler::reads_input(int step, DType dtype) const {
+  if (options_.apart) return false;
   for (int input : graph_.steps[size_t(step)].inputs) {
     if (input < inputs_ && reaches_[size_t(input)] == Reach::direct &&
         graph_.steps[size_t(input)].type.dtype == dtype) {
@@ -356,7 +360,7 @@ void Compiler::place_result(const std::vector<int>& steps, size_t position) {
     if (graph_.outputs[i] != number) continue;
     const int place = add_place({Place::Kind::output, int(i), dtype});
     if (read_later) {
-      code_.delayed.push_back({tile_of(number), int(i)});
+      code_.delayed.push_back({tile_of(number), int(i), dtype});
     } else if (read_here) {
       waiting_.push_back({number, place});
       values_[size_t(number)].uses++;
@@ -374,8 +378,10 @@ void Compiler::prefetch_inputs(const std::vector<int>& steps) {
         continue;
       seen[size_t(input)] = true;
       const DType dtype = graph_.steps[size_t(input)].type.dtype;
-      code_.segments.back().streamed.push_back(
-          {move_stage(Move::prefetch, wide_, dtype), uint32_t(memory_place(input)), 0});
+      const Instruction prefetch{move_stage(Move::prefetch, wide_, dtype),
+                                 uint32_t(memory_place(input)), 0};
+      code_.segments.back().streamed.push_back(prefetch);
+      if (options_.ahead) code_.segments.back().cached.push_back(prefetch);
     }
   }
 }
@@ -416,8 +422,10 @@ Code Compiler::compile() {
 
 }  // namespace
 
-Code compile(const Graph& graph, std::span<const Reach> reaches) {
-  return Compiler(graph, reaches).compile();
+double cost_of(Op op) { return op == Op::cast ? 0.06 : op_stages(DType::f32, op).cost; }
+
+Code compile(const Graph& graph, std::span<const Reach> reaches, CompileOptions options) {
+  return Compiler(graph, reaches, options).compile();
 }
 
 }  // namespace fornax::flex

@@ -1,4 +1,6 @@
-// convolve_weight for floats: dot products of dy with shifted planes of x, over pictures.
+// convolve_weight for floats: dot products of dy with shifted planes of x, over pictures.  Where
+// lines are short these are a matrix product of dy with what each place of the window sees, written
+// out for some pictures at a time: dot products of a few numbers are mostly overhead.
 //
 // The batch is cut into parts by its size alone.  Each part sums its pictures in order into memory
 // of its own; the parts are then added in pairs, so the result does not depend on the thread count.
@@ -16,6 +18,9 @@ namespace {
 constexpr int64_t kParts = 16;
 constexpr int64_t kPartsBytes = int64_t(16) << 20;   // of all parts together
 constexpr int64_t kChunkBytes = int64_t(256) << 10;  // of pictures that are summed in one go
+constexpr int64_t kShortLine = 32;                   // elements; shorter ones go to a product
+constexpr int64_t kLeastSide = 16;                   // rows and columns that are worth one
+constexpr int64_t kSeenBytes = int64_t(4) << 20;     // of what is written out for it
 
 // dy with lines that can be read in place, or a copy of it.
 template <class T>
@@ -41,6 +46,15 @@ class WeightGradient : public Kernel {
     const int64_t picture = (sizes_.inputs * planes_.per_channel() +
                              sizes_.outputs * sizes_.result[0] * sizes_.result[1]) *
                             int64_t(sizeof(T));
+    const int64_t columns = sizes_.inputs * int64_t(shifts_.size());
+    product_ = sizes_.result[1] < kShortLine && std::min(sizes_.outputs, columns) >= kLeastSide;
+    if (product_) {
+      const int64_t seen = columns * sizes_.result[0] * sizes_.result[1] * int64_t(sizeof(T));
+      chunk_ = std::clamp<int64_t>(kSeenBytes / std::max<int64_t>(seen, 1), 1,
+                                   std::max<int64_t>(sizes_.images, 1));
+      parts_ = 1;
+      return;
+    }
     chunk_ = std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(picture, 1), 1, 16);
     const int64_t fit = kPartsBytes / (std::max<int64_t>(count_, 1) * int64_t(sizeof(T)));
     parts_ = std::clamp<int64_t>(std::min(fit, sizes_.images), 1, kParts);
@@ -76,16 +90,21 @@ class WeightGradient : public Kernel {
 
  private:
   void run_part(const InputView& x, const InputView& dy, int64_t part, T* sums) const {
-    std::fill_n(sums, count_, T(0));
+    if (!product_ || sizes_.images == 0) std::fill_n(sums, count_, T(0));
+    const int64_t first = part * sizes_.images / parts_;
     const int64_t end = (part + 1) * sizes_.images / parts_;
     const int64_t per_image = sizes_.inputs * planes_.per_channel();
     Workspace planes(size_t(chunk_ * per_image) * sizeof(T));
-    for (int64_t image = part * sizes_.images / parts_; image < end; image += chunk_) {
+    for (int64_t image = first; image < end; image += chunk_) {
       const int64_t images = std::min(chunk_, end - image);
       for (int64_t g = 0; g < sizes_.groups; g++) {
         fill_chunk(x, image, images, g, planes.as<T>());
-        add_chunk(dy, image, images, g, planes.as<T>(),
-                  sums + g * sizes_.outputs * sizes_.inputs * int64_t(shifts_.size()));
+        T* to = sums + g * sizes_.outputs * sizes_.inputs * int64_t(shifts_.size());
+        if (product_) {
+          add_product(dy, image, images, g, planes.as<T>(), to, image == first);
+        } else {
+          add_chunk(dy, image, images, g, planes.as<T>(), to);
+        }
       }
     }
   }
@@ -159,9 +178,56 @@ class WeightGradient : public Kernel {
     });
   }
 
+  // The same as add_chunk(); where it is `fresh`, nothing has been summed so far.
+  void add_product(const InputView& dy, int64_t first, int64_t images, int64_t group,
+                   const T* planes, T* sums, bool fresh) const {
+    const int64_t rows = sizes_.result[0], width = sizes_.result[1], places = rows * width;
+    const int64_t taps = int64_t(shifts_.size()), columns = sizes_.inputs * taps;
+    const int64_t depth = images * places, outputs = sizes_.outputs;
+    Workspace seen(size_t(columns * depth) * sizeof(T));
+    parallel(columns, grain_for(depth * 4), [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; j++) {
+        const T* from = planes + j / taps * planes_.per_channel() + shifts_[size_t(j % taps)];
+        T* to = seen.as<T>() + j * depth;
+        for (int64_t image = 0; image < images; image++) {
+          const T* line = from + image * sizes_.inputs * planes_.per_channel();
+          for (int64_t r = 0; r < rows; r++, line += planes_.pitch, to += width) {
+            std::copy_n(line, width, to);
+          }
+        }
+      }
+    });
+    Workspace lines(size_t(outputs * depth) * sizeof(T));
+    copy_by_channel(dy, first, images, group, lines.as<T>());
+    const Matrix left{lines.as<T>(), dtype_of<T>, depth, 1};
+    const Matrix right{seen.as<T>(), dtype_of<T>, 1, depth};
+    if (fresh) return gemm<T>({outputs, columns, depth}, left, right, sums);
+    Workspace more(size_t(outputs * columns) * sizeof(T));
+    gemm<T>({outputs, columns, depth}, left, right, more.as<T>());
+    for (int64_t i = 0; i < outputs * columns; i++) sums[i] += more.as<T>()[i];
+  }
+
+  // [channel, image, line, column] of dy.
+  void copy_by_channel(const InputView& dy, int64_t first, int64_t images, int64_t group,
+                       T* to) const {
+    const int64_t rows = sizes_.result[0], width = sizes_.result[1];
+    const int64_t start = first * dy.strides[0] + group * sizes_.outputs * dy.strides[1];
+    with_float_type(dy.type.dtype, [&](auto type) {
+      const auto* from = static_cast<decltype(type)>(dy.data) + start;
+      for (int64_t o = 0; o < sizes_.outputs; o++) {
+        for (int64_t line = 0; line < images * rows; line++, to += width) {
+          const auto* row =
+              from + line / rows * dy.strides[0] + o * dy.strides[1] + line % rows * dy.strides[2];
+          for (int64_t c = 0; c < width; c++) to[c] = widen<T>(row[c * dy.strides[3]]);
+        }
+      }
+    });
+  }
+
   AnchorPlan plan_;
   ConvolveSizes sizes_;
   Planes planes_;
+  bool product_;
   std::vector<int64_t> shifts_;  // per tap: offset in the planes of a channel
   int64_t count_, chunk_, parts_;
 };

@@ -72,11 +72,18 @@ struct Smallest {
 // Halves a vector until one lane is left.
 template <class F, class T>
 HWY_INLINE T fold_lanes(Num<T> x) {
-  alignas(kMaxVector) T lanes[2 * kMaxVector / sizeof(T)] = {};
-  for (size_t half = hn::Lanes(Tag<T>()) / 2; half > 0; half /= 2) {
-    hn::Store(x.v, Tag<T>(), lanes);
-    x = F::apply(x, Num<T>(hn::LoadU(Tag<T>(), lanes + half)));
+#if HWY_TARGET != HWY_SCALAR
+  const Tag<T> d;
+  constexpr size_t kBytes = hn::MaxLanes(Tag<T>()) * sizeof(T);
+  if constexpr (kBytes >= 64) x = F::apply(x, Num<T>(hn::ConcatUpperUpper(d, x.v, x.v)));
+  if constexpr (kBytes >= 32) x = F::apply(x, Num<T>(hn::SwapAdjacentBlocks(x.v)));
+  if constexpr (sizeof(T) == 8) {
+    x = F::apply(x, Num<T>(hn::Shuffle01(x.v)));
+  } else {
+    x = F::apply(x, Num<T>(hn::Shuffle1032(x.v)));
+    x = F::apply(x, Num<T>(hn::Shuffle2301(x.v)));
   }
+#endif
   return hn::GetLane(x.v);
 }
 
@@ -94,14 +101,19 @@ T fold_block(const T* x, int64_t count) {
 #pragma GCC unroll 8
     for (int k = 0; k < 8; k++) a[k] = F::apply(a[k], Num<T>(hn::LoadU(d, x + i + k * lanes)));
   }
-  int k = 0;
-  for (; i + lanes <= count; i += lanes, k++) a[k] = F::apply(a[k], Num<T>(hn::LoadU(d, x + i)));
-  if (i < count) {
-    const auto mask = hn::FirstN(d, size_t(count - i));
-    const Num<T> rest(hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x + i), identity.v));
-    a[k] = F::apply(a[k], rest);
+#pragma GCC unroll 8
+  for (int k = 0; k < 8; k++, i += lanes) {
+    if (i + lanes <= count) {
+      a[k] = F::apply(a[k], Num<T>(hn::LoadU(d, x + i)));
+    } else if (i < count) {
+      const auto mask = hn::FirstN(d, size_t(count - i));
+      const Num<T> rest(hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x + i), identity.v));
+      a[k] = F::apply(a[k], rest);
+    }
   }
+#pragma GCC unroll 3
   for (int half = 4; half > 0; half /= 2) {
+#pragma GCC unroll 4
     for (int j = 0; j < half; j++) a[j] = F::apply(a[j], a[j + half]);
   }
   return fold_lanes<F>(a[0]);

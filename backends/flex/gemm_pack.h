@@ -62,23 +62,26 @@ inline S narrow(T value) {
 template <class T, class S>
 void pack_panel(const S* from, int64_t across, int64_t along, int width, int valid, int64_t depth,
                 T* to) {
+  int i = 0;
   if (across == 1) {
     for (int64_t p = 0; p < depth; p++) {
       const S* line = from + p * along;
       T* out = to + p * width;
-      for (int i = 0; i < valid; i++) out[i] = widen<T>(line[i]);
-      for (int i = valid; i < width; i++) out[i] = 0;
+      for (i = 0; i < valid; i++) out[i] = widen<T>(line[i]);
     }
-    return;
   }
-  for (int i = 0; i < valid; i++) {
+  for (; i < valid; i++) {
     const S* line = from + i * across;
     for (int64_t p = 0; p < depth; p++) to[p * width + i] = widen<T>(line[p * along]);
   }
-  for (int i = valid; i < width; i++) {
+  for (; i < width; i++) {
     for (int64_t p = 0; p < depth; p++) to[p * width + i] = 0;
   }
 }
+// By four or sixteen at a time.
+template <>
+void pack_panel(const float* from, int64_t across, int64_t along, int width, int valid,
+                int64_t depth, float* to);
 
 // Calls body with a null pointer to the element type of a floating `dtype`.
 template <class Body>

@@ -3,15 +3,13 @@
 
 #include "backends/flex/kernels.h"
 #include "backends/flex/memory.h"
-#include "backends/flex/pool.h"
 #include "backends/flex/program.h"
 #include "backends/flex/transposed.h"
 
 namespace fornax::flex {
 namespace {
 
-constexpr int64_t kStreamBytes = int64_t(2) << 20;  // per thread; from here on caches do not help
-constexpr int64_t kLeastTransposed = 1 << 15;       // elements that pay for a copy in order
+constexpr int64_t kLeastTransposed = 1 << 15;  // elements that pay for a copy in order
 
 char* first_byte(const Argument& argument, size_t size) {
   return static_cast<char*>(argument.buffer->data) + size_t(argument.offset) * size;
@@ -68,13 +66,12 @@ class PointwiseKernel : public Kernel {
 Stores PointwiseKernel::stores_for(std::span<const Argument> inputs,
                                    std::span<const Argument> outputs) const {
   const size_t smallest = sizes_.empty() ? 0 : *std::min_element(sizes_.begin(), sizes_.end());
-  if (count_ * int64_t(smallest) < kStreamBytes * thread_count()) return Stores::cached;
   for (const Argument& output : outputs) {
     for (const Argument& input : inputs) {
       if (input.buffer == output.buffer) return Stores::cached;
     }
   }
-  return Stores::streamed;
+  return stores_of(count_ * int64_t(smallest));
 }
 
 void PointwiseKernel::run_ordered(std::span<const Argument> inputs,

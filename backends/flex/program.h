@@ -1,67 +1,15 @@
 // Program: a pointwise graph compiled to the register pipeline, run on any stretch of its domain.
 //
-// The steps are split into segments of one lane width; values pass between segments, and inputs
-// that lie scattered in memory are gathered, in tiles that stay in the L1 cache.  A program is
-// constant once built and runs on several threads at once.
+// Inputs that lie scattered in memory are gathered, in tiles that stay in the L1 cache.  A program
+// is constant once built and runs on several threads at once.
 #pragma once
 #include <span>
 #include <vector>
 
 #include "backend/backend.h"
-#include "backends/flex/stages.h"
+#include "backends/flex/pipeline.h"
 
 namespace fornax::flex {
-
-// Where a stage's operand lies, known before the data is.
-struct Place {
-  enum class Kind : uint8_t {
-    input,     // index: which; its memory, or its tile
-    output,    // index: which
-    constant,  // index: which vector of the constants
-    slot,      // index: which spill slot
-    tile,      // index: which tile
-  };
-  Kind kind;
-  int index;
-  DType dtype;  // of the memory; of slots and constants, the lane
-};
-
-// A vector that is filled before the stages run.
-struct Constant {
-  int input;  // -1: the truth value true
-  bool wide;
-};
-
-struct Segment {
-  std::vector<Instruction> cached, streamed;  // streamed: stores past the caches, with prefetches
-};
-
-// An output that waits in a tile because segments after its own still read inputs it may overwrite.
-struct Delayed {
-  int tile, output;
-};
-
-struct Code {
-  std::vector<Place> places;  // an instruction's x and y index these
-  std::vector<Constant> constants;
-  std::vector<Segment> segments;
-  std::vector<Delayed> delayed;
-  int slots = 0, tiles = 0;
-  double cost = 0;  // nanoseconds per element, estimated, without memory
-};
-
-// How an input is read.
-enum class Reach : uint8_t {
-  constant,      // one element or number, everywhere
-  direct,        // its memory is walked element by element
-  row_constant,  // one element per row
-  gathered,      // copied to a tile first
-};
-
-// Requires: the first `reaches.size()` steps are inputs and all others pointwise or cast.
-Code compile(const Graph& graph, std::span<const Reach> reaches);
-
-enum class Stores : uint8_t { cached, streamed };
 
 class Program {
  public:

@@ -9,34 +9,12 @@
 #include "backends/flex/kernels.h"
 #include "backends/flex/memory.h"
 #include "backends/flex/program.h"
-#include "backends/flex/reduce_walk.h"
+#include "backends/flex/rows.h"
 #include "base/error.h"
 #include "graph/attributes.h"
 
 namespace fornax::flex {
 namespace {
-
-DType computed_in(DType dtype) {
-  if (is_floating(dtype)) return dtype == DType::f64 ? DType::f64 : DType::f32;
-  return is_signed(dtype) || is_boolean(dtype) ? DType::i64 : DType::u64;
-}
-
-Fold fold_of(Op op) {
-  switch (op) {
-    case Op::sum:
-      return Fold::sum;
-    case Op::prod:
-      return Fold::prod;
-    case Op::max:
-    case Op::any:
-    case Op::argmax:
-      return Fold::max;
-    default:
-      return Fold::min;
-  }
-}
-bool is_position(Op op) { return op == Op::argmax || op == Op::argmin; }
-bool is_question(Op op) { return op == Op::any || op == Op::all; }
 
 // Steps of a group copied to a graph of their own, with the inputs they read.
 class Part {
@@ -189,7 +167,7 @@ ReduceKernel::ReduceKernel(const Group& group)
   const Step& anchor = group.graph.steps[size_t(group.anchor)];
   const int operand = anchor.inputs[0];
   const DType dtype = group.graph.steps[size_t(operand)].type.dtype;
-  computed_ = is_question(op_) ? DType::i64 : computed_in(dtype);
+  computed_ = computed_in(op_, dtype);
   result_shape_ = anchor.type.shape;
   split_outputs(group);
 
@@ -309,7 +287,12 @@ void ReduceKernel::run(std::span<const Argument> inputs, std::span<const Argumen
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_reduce(const Group& group) {
-  return std::make_unique<ReduceKernel>(group);
+  const RowPlan plan(group);
+  if (plan.levels.size() == 2 && plan.levels[0].reductions.size() == 1 &&
+      plan.levels[1].whole.empty()) {
+    return std::make_unique<ReduceKernel>(group);
+  }
+  return has_rows(plan) ? prepare_rows(plan) : prepare_split(plan);
 }
 
 }  // namespace fornax::flex

@@ -1,10 +1,11 @@
 #include "backends/flex/reduce_walk.h"
 
 #include <algorithm>
-#include <memory>
+#include <bit>
 #include <vector>
 
 #include "backends/flex/pool.h"
+#include "base/error.h"
 
 namespace fornax::flex {
 namespace {
@@ -63,23 +64,64 @@ class Tree {
   std::vector<std::vector<T>> levels_;
 };
 
+// The same of single numbers, which need no memory.
+template <class T>
+class NumberTree {
+ public:
+  explicit NumberTree(const Folds<T>& folds) : folds_(folds) {}
+  void push(T number) {
+    size_t level = 0;
+    for (uint64_t n = count_; n & 1; n >>= 1, level++) number = join(levels_[level], number);
+    levels_[level] = number;
+    count_++;
+  }
+  // Requires: something was pushed.
+  T finish() const {
+    int level = std::countr_zero(count_);
+    T all = levels_[level];
+    while (++level < 64) {
+      if (count_ >> level & 1) all = join(levels_[level], all);
+    }
+    return all;
+  }
+
+ private:
+  T join(T earlier, T later) const {
+    const T* rows[] = {&earlier, &later};
+    folds_.rows(rows, 2, 1, &later);
+    return later;
+  }
+
+  const Folds<T>& folds_;
+  uint64_t count_ = 0;
+  T levels_[64];
+};
+
+// All of x[0, count).
+template <class T>
+T fold_blocks(const Folds<T>& folds, const T* x, int64_t count) {
+  if (count <= kBlock) return folds.block(x, count);
+  NumberTree<T> tree(folds);
+  for (int64_t i = 0; i < count; i += kBlock) {
+    tree.push(folds.block(x + i, std::min(kBlock, count - i)));
+  }
+  return tree.finish();
+}
+
 // Folds [begin, end) of one row.
 template <class T>
 T fold_piece(const Elements<T>& elements, const Folds<T>& folds, int64_t begin, int64_t end,
              T* buffer) {
   if (end - begin <= kBlock) return folds.block(elements.get(begin, end, buffer), end - begin);
-  Tree<T> tree(folds, 1);
+  NumberTree<T> tree(folds);
   for (int64_t tile = begin; tile < end; tile += kBufferElements) {
     const int64_t tile_end = std::min(end, tile + kBufferElements);
     const T* x = elements.get(tile, tile_end, buffer);
     for (int64_t i = tile; i < tile_end; i += kBlock) {
-      *tree.next() = folds.block(x + (i - tile), std::min(kBlock, tile_end - i));
-      tree.push();
+      tree.push(folds.block(x + (i - tile), std::min(kBlock, tile_end - i)));
     }
   }
-  T result{};
-  tree.finish(&result);
-  return result;
+  return tree.finish();
 }
 
 // Rows that are short and follow each other in memory, several per tile.
@@ -123,12 +165,7 @@ void fold_inner(const Walk& walk, const Elements<T>& elements, const Folds<T>& f
   if (parts == 1) return;
   parallel(walk.kept, grain_of(0.1 * double(parts) + 100), [&](int64_t begin, int64_t end) {
     for (int64_t keep = begin; keep < end; keep++) {
-      Tree<T> tree(folds, 1);
-      for (int64_t i = 0; i < parts; i += kBlock) {
-        *tree.next() = folds.block(partial.data() + keep * parts + i, std::min(kBlock, parts - i));
-        tree.push();
-      }
-      tree.finish(result + keep);
+      result[keep] = fold_blocks(folds, partial.data() + keep * parts, parts);
     }
   });
 }
@@ -217,6 +254,46 @@ void fold_outer(const Walk& walk, const Elements<T>& elements, const Folds<T>& f
 }
 
 template <class T>
+class RowFolderOf : public RowFolder {
+ public:
+  RowFolderOf(const Walk& walk, Fold fold)
+      : folds_(folds<T>(fold)),
+        length_(walk.length),
+        pieces_(divide_up(walk.length, kPiece)),
+        is_short_(walk.others == 1 && walk.length <= kShortRow),
+        partial_(size_t(walk.others * pieces_)) {}
+
+  void line(int64_t other, const void* x) override {
+    const T* data = static_cast<const T*>(x);
+    T* to = partial_.data() + other * pieces_;
+    if (is_short_) return folds_.short_rows(data, 1, length_, to);
+    for (int64_t i = 0; i < length_; i += kPiece) {
+      *to++ = fold_blocks(folds_, data + i, std::min(kPiece, length_ - i));
+    }
+  }
+  void finish(void* results, int64_t row) override {
+    const auto parts = int64_t(partial_.size());
+    static_cast<T*>(results)[row] =
+        parts == 1 ? partial_[0] : fold_blocks(folds_, partial_.data(), parts);
+  }
+  void rows(const void* x, int64_t rows, void* results) override {
+    const T* data = static_cast<const T*>(x);
+    T* to = static_cast<T*>(results);
+    if (is_short_) return folds_.short_rows(data, rows, length_, to);
+    for (int64_t i = 0; i < rows; i++) {
+      line(0, data + i * length_);
+      finish(to, i);
+    }
+  }
+
+ private:
+  const Folds<T> folds_;
+  const int64_t length_, pieces_;
+  const bool is_short_;
+  std::vector<T> partial_;
+};
+
+template <class T>
 bool is_nan(T x) {
   return x != x;
 }
@@ -285,6 +362,27 @@ void first_best(const std::vector<Best<T>>& partial, int64_t parts, int64_t outp
 }
 
 }  // namespace
+
+DType computed_in(Op op, DType dtype) {
+  if (is_question(op)) return DType::i64;
+  if (is_floating(dtype)) return dtype == DType::f64 ? DType::f64 : DType::f32;
+  return is_signed(dtype) || is_boolean(dtype) ? DType::i64 : DType::u64;
+}
+
+Fold fold_of(Op op) {
+  switch (op) {
+    case Op::sum:
+      return Fold::sum;
+    case Op::prod:
+      return Fold::prod;
+    case Op::max:
+    case Op::any:
+    case Op::argmax:
+      return Fold::max;
+    default:
+      return Fold::min;
+  }
+}
 
 Walk::Walk(const Shape& domain, const Attributes& axes) {
   int rank = 0;
@@ -365,6 +463,21 @@ void reduce_position(const Walk& walk, const Elements<T>& elements, Fold fold, d
     }
   });
   if (parts > 1) first_best(partial, parts, outputs, largest, result);
+}
+
+std::unique_ptr<RowFolder> make_row_folder(DType computed, const Walk& walk, Fold fold) {
+  switch (computed) {
+    case DType::f32:
+      return std::make_unique<RowFolderOf<float>>(walk, fold);
+    case DType::f64:
+      return std::make_unique<RowFolderOf<double>>(walk, fold);
+    case DType::i64:
+      return std::make_unique<RowFolderOf<int64_t>>(walk, fold);
+    case DType::u64:
+      return std::make_unique<RowFolderOf<uint64_t>>(walk, fold);
+    default:
+      fail(ErrorKind::internal, "flex: reductions do not compute in {}", name_of(computed));
+  }
 }
 
 #define FORNAX_FOR(T)                                                              \

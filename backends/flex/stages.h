@@ -80,6 +80,8 @@ AnyStage cast_stage(DType lane, DType to);
 
 // Writes one vector whose lanes all hold `number`, a number of `dtype`.
 void fill_lanes(void* vector, bool wide, DType dtype, Word number);
+// Likewise, in one go: what is read next does not wait for parts.
+void fill_lanes(void* vector, float number);
 
 int64_t vector_lanes(bool wide);
 inline int64_t vector_bytes(bool wide) { return vector_lanes(wide) * (wide ? 8 : 4); }

@@ -321,6 +321,9 @@ AnyStage find_cast(DType lane, DType to) {
   return to == DType::f32 ? AnyStage(stage_change<RoundSingle>) : AnyStage(stage_convert<double>);
 }
 
+void fill_floats(void* vector, float number) {
+  hn::StoreU(splat(number).v, Tag<float>(), static_cast<float*>(vector));
+}
 int64_t count_lanes(bool wide) { return wide ? lanes_of<double>() : lanes_of<float>(); }
 
 // In slices, because compilers nest the stages on the stack where they make no sibling calls: g++
@@ -346,6 +349,7 @@ namespace fornax::flex {
 
 HWY_EXPORT(find_move);
 HWY_EXPORT(find_cast);
+HWY_EXPORT(fill_floats);
 HWY_EXPORT(count_lanes);
 HWY_EXPORT(run_blocks);
 HWY_EXPORT(target_name);
@@ -360,6 +364,7 @@ void run_program(const Instruction* program, const Operand* operands, int64_t co
 }
 std::string_view instruction_set() { return HWY_DYNAMIC_DISPATCH(target_name)(); }
 
+void fill_lanes(void* vector, float number) { HWY_DYNAMIC_DISPATCH(fill_floats)(vector, number); }
 void fill_lanes(void* vector, bool wide, DType dtype, Word number) {
   const int64_t lanes = vector_lanes(wide);
   for (int64_t k = 0; k < lanes; k++) store(lane_of(dtype, wide), vector, k, number);

@@ -120,9 +120,10 @@ class Backend {
   // of `domain`; other steps have the domain's shape or the reduced one, and steps of the first
   // read those of the second as they broadcast.  The anchor is one of the reductions.
   virtual bool fuses_rows() const { return false; }
-  // (optional) Whether work costs little beside memory: then groups do pointwise work of others
-  // again rather than read it, and may hold an arange that runs along the last axis.
-  virtual bool repeats_work() const { return false; }
+  // (optional) Whether the pointwise `op` costs little beside reading and writing memory: then
+  // groups do it again where others have done it rather than read its result.  Op::arange: whether
+  // a group may hold one that runs along the last axis.
+  virtual bool repeats_work(Op /*op*/) const { return false; }
   // (optional) Whether outputs of a group with `anchor` (Op::copy: without) may lie in any order,
   // also in memory that holds more than them.
   virtual bool writes_anywhere(Op /*anchor*/) const { return false; }

@@ -51,7 +51,7 @@ void destroy(Tape* tape) { destroy_in_turn(tape); }
 
 Ref<Node> constant_node(int device, Marks marks, Type type, Scalar scalar) {
   auto node = Ref<Node>::adopt(new Node);
-  node->state.store(State::constant, std::memory_order_relaxed);
+  node->state.store(NodeState::constant, std::memory_order_relaxed);
   node->op = Op::full;
   node->device = int16_t(device);
   node->marks = marks;

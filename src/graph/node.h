@@ -30,7 +30,7 @@ class Stream;
 void destroy(Node* node);
 void destroy(Tape* tape);
 
-enum class State : uint8_t { constant, pending, ready, failed };
+enum class NodeState : uint8_t { constant, pending, ready, failed };
 
 // How results derived from a value are to be treated; the union of the operands' marks.
 struct Marks {
@@ -49,7 +49,7 @@ inline Marks union_of(Marks a, Marks b) {
 struct Node {
   std::atomic<uint32_t> references{1};
   std::atomic<uint32_t> handles{0};
-  std::atomic<State> state{State::pending};
+  std::atomic<NodeState> state{NodeState::pending};
   Op op = Op::leaf;
   Marks marks;
   int16_t device = 0;                // number of the physical device

@@ -145,14 +145,14 @@ void settle(int device) {
 }
 
 void settle(Node& node) {
-  if (node.state.load(std::memory_order_acquire) != State::ready || !node.buffer->fate) return;
+  if (node.state.load(std::memory_order_acquire) != NodeState::ready || !node.buffer->fate) return;
   if (!node.buffer->fate->settled.load(std::memory_order_acquire)) settle(node.device);
   const std::shared_ptr<const Error> failure = known_failure(*node.buffer);
   if (!failure) return;
   std::lock_guard lock(doubts_of(node.device).mutex);
-  if (node.state.load(std::memory_order_relaxed) == State::failed) return;
+  if (node.state.load(std::memory_order_relaxed) == NodeState::failed) return;
   node.failure = failure;
-  node.state.store(State::failed, std::memory_order_release);
+  node.state.store(NodeState::failed, std::memory_order_release);
 }
 
 }  // namespace fornax

@@ -7,7 +7,7 @@ namespace fornax {
 namespace {
 
 bool pends(const Node& node) {
-  return node.state.load(std::memory_order_relaxed) == State::pending;
+  return node.state.load(std::memory_order_relaxed) == NodeState::pending;
 }
 
 }  // namespace
@@ -76,14 +76,14 @@ void Flush::drop_dead(std::vector<Ref<Node>>& pending) {
 // A node with a failed operand fails with it.
 bool Flush::fails(Node& node) const {
   for (const Ref<Node>& input : node.inputs) {
-    const State state = input->state.load(std::memory_order_acquire);
-    if (state == State::failed) {
+    const NodeState state = input->state.load(std::memory_order_acquire);
+    if (state == NodeState::failed) {
       node.failure = input->failure;
-    } else if (state == State::ready && input->buffer->fate) {
+    } else if (state == NodeState::ready && input->buffer->fate) {
       node.failure = known_failure(*input->buffer);
     }
     if (!node.failure) continue;
-    node.state.store(State::failed, std::memory_order_release);
+    node.state.store(NodeState::failed, std::memory_order_release);
     node.inputs.clear();
     return true;
   }
@@ -124,7 +124,7 @@ int Flush::leaf_number(const Node* node) {
 void Flush::take_leaf(FlushLeaf& leaf) {
   const Node& node = *leaf.node;
   RunValue& value = values_.emplace_back();
-  if (node.state.load(std::memory_order_acquire) == State::constant) {
+  if (node.state.load(std::memory_order_acquire) == NodeState::constant) {
     value.scalar = node.scalar;
     return;
   }
@@ -141,7 +141,7 @@ void Flush::take_leaf(FlushLeaf& leaf) {
 
 void Flush::describe_leaf(FlushLeaf& leaf) {
   const Node& node = *leaf.node;
-  const bool constant = node.state.load(std::memory_order_acquire) == State::constant;
+  const bool constant = node.state.load(std::memory_order_acquire) == NodeState::constant;
   if (leaf.memory >= 0) {
     FlushMemory& memory = memories_[size_t(leaf.memory)];
     // Two references for each leaf: its node's and the one just taken.
@@ -167,7 +167,7 @@ Segment Flush::segment() {
   const int leaf_count = int(leaves_.size());
   for (const FlushLeaf& leaf : leaves_) {
     const Node& node = *leaf.node;
-    const bool constant = node.state.load(std::memory_order_acquire) == State::constant;
+    const bool constant = node.state.load(std::memory_order_acquire) == NodeState::constant;
     segment.leaves.push_back(
         {node.type, constant ? Layout{} : node.layout, constant, leaf.dies, leaf.memory});
     segment.leaves.back().layout.offset = 0;
@@ -200,7 +200,7 @@ void Flush::finish(const Plan& plan, const Ref<Fate>& fate) {
     if (value.failure) {
       node.failure = value.failure;
       note_failure(device_, value.failure);
-      node.state.store(State::failed, std::memory_order_release);
+      node.state.store(NodeState::failed, std::memory_order_release);
       continue;
     }
     node.buffer = value.buffer;
@@ -210,7 +210,7 @@ void Flush::finish(const Plan& plan, const Ref<Fate>& fate) {
     }
     node.layout = result.layout;
     node.layout.offset += value.offset;
-    node.state.store(State::ready, std::memory_order_release);
+    node.state.store(NodeState::ready, std::memory_order_release);
   }
 }
 

@@ -37,7 +37,7 @@ class Planner {
         backend_(backend),
         ordinal_(ordinal),
         grouping_(segment, backend),
-        storage_(choose_storage(segment, grouping_, backend.repeats_work())),
+        storage_(choose_storage(segment, grouping_, backend)),
         placements_(choose_placements(segment, grouping_, storage_, backend)) {}
 
   Plan run() {

@@ -9,17 +9,20 @@ constexpr int kMostRepeated = 8;  // steps to one value
 
 class Chooser {
  public:
-  Chooser(const Segment& segment, const Grouping& grouping)
-      : segment_(segment), grouping_(grouping), leaves_(int(segment.leaves.size())) {
+  Chooser(const Segment& segment, const Grouping& grouping, const Backend& backend)
+      : segment_(segment),
+        grouping_(grouping),
+        backend_(backend),
+        leaves_(int(segment.leaves.size())) {
     const size_t count = segment.nodes.size();
     result_ = {std::vector<bool>(count), std::vector<bool>(count), std::vector<bool>(count)};
     wanted_.assign(count, 0);
   }
 
-  Storage run(bool repeats) {
+  Storage run() {
     find_inlined();
-    if (repeats) find_positions();
-    find_stored(repeats);
+    if (backend_.repeats_work(Op::arange)) find_positions();
+    find_stored();
     for (int n = 0; n < int(segment_.nodes.size()); n++) {
       if (wanted_[size_t(n)] > 0 && !result_.stored[size_t(n)]) choose(n);
     }
@@ -96,14 +99,14 @@ class Chooser {
 
   // Values read outside their group, or by somebody after the segment, are stored; of a view what
   // it looks at.  Those that their readers might compute again are counted instead.
-  void find_stored(bool repeats) {
+  void find_stored() {
     for (int n = int(segment_.nodes.size()); n-- > 0;) {
       if (node(n).outlives) result_.stored[size_t(n)] = true;
       for (const int input : node(n).inputs) {
         if (input < leaves_ || result_.inlined[size_t(input - leaves_)]) continue;
         const bool elsewhere = result_.inlined[size_t(n)] || !in_one_group(n, input);
         if (!(is_view(node(n).op) ? result_.stored[size_t(n)] : elsewhere)) continue;
-        if (repeats && !result_.inlined[size_t(n)] && may_repeat(n, input)) {
+        if (!result_.inlined[size_t(n)] && may_repeat(n, input)) {
           wanted_[size_t(input - leaves_)]++;
         } else {
           result_.stored[size_t(input - leaves_)] = true;
@@ -112,12 +115,16 @@ class Chooser {
     }
   }
 
+  bool repeats(int n) const {
+    return works_by_element(node(n).op) && backend_.repeats_work(node(n).op);
+  }
+
   // Whether `input` could be computed in the group of its reader n, which has it element by
   // element.
   bool may_repeat(int n, int input) const {
     const Draft& reader = grouping_.draft(grouping_.group_of(n + leaves_));
     const Shape& shape = type_of(input).shape;
-    if (!works_by_element(node(input - leaves_).op)) return false;
+    if (!repeats(input - leaves_)) return false;
     if (works_by_element(node(n).op)) {
       return node(n).type.shape == shape && grouping_.shape_in_group(n) == shape;
     }
@@ -130,7 +137,8 @@ class Chooser {
     std::vector<int> inputs;
   };
   void add_cost(int n, Cost& cost) const {
-    if (++cost.steps > kMostRepeated) return;
+    cost.steps += repeats(n) ? 1 : kMostRepeated + 1;
+    if (cost.steps > kMostRepeated) return;
     for (int input : node(n).inputs) {
       if (input >= leaves_ && result_.inlined[size_t(input - leaves_)]) {
         if (node(input - leaves_).op != Op::cast) continue;
@@ -191,6 +199,7 @@ class Chooser {
 
   const Segment& segment_;
   const Grouping& grouping_;
+  const Backend& backend_;
   const int leaves_;
   Storage result_;
   std::vector<int> wanted_;  // per node, how many nodes of other groups could compute it again
@@ -198,8 +207,8 @@ class Chooser {
 
 }  // namespace
 
-Storage choose_storage(const Segment& segment, const Grouping& grouping, bool repeats) {
-  return Chooser(segment, grouping).run(repeats);
+Storage choose_storage(const Segment& segment, const Grouping& grouping, const Backend& backend) {
+  return Chooser(segment, grouping, backend).run();
 }
 
 }  // namespace fornax

@@ -71,20 +71,20 @@ void track(Node& result, std::span<Node* const> inputs) {
 
 // A view of a ready or constant value needs no work: the result is ready at once.
 bool view_now(Node& result, const Node& input) {
-  const State state = input.state.load(std::memory_order_acquire);
-  if (state == State::constant) {
+  const NodeState state = input.state.load(std::memory_order_acquire);
+  if (state == NodeState::constant) {
     result.op = Op::full;
     result.scalar = input.scalar;
     result.attributes.clear();
-    result.state.store(State::constant, std::memory_order_release);
+    result.state.store(NodeState::constant, std::memory_order_release);
     return true;
   }
-  if (state != State::ready || !view_layout(result.op, result.attributes, input.type, input.layout,
-                                            result.type, result.layout)) {
+  if (state != NodeState::ready || !view_layout(result.op, result.attributes, input.type,
+                                                input.layout, result.type, result.layout)) {
     return false;
   }
   result.buffer = input.buffer;
-  result.state.store(State::ready, std::memory_order_release);
+  result.state.store(NodeState::ready, std::memory_order_release);
   return true;
 }
 
@@ -110,7 +110,8 @@ Tensor record_nodes(Op op, std::span<Node* const> inputs, Attributes attributes,
     Node& input = *inputs[i];
     types[i] = &input.type;
     if (input.device != inputs[0]->device) mixed_devices(op, *inputs[0], input, site);
-    if (input.state.load(std::memory_order_acquire) == State::failed) throw_failure(input.failure);
+    if (input.state.load(std::memory_order_acquire) == NodeState::failed)
+      throw_failure(input.failure);
     result->marks = union_of(result->marks, input.marks);
   }
   result->device = inputs[0]->device;
@@ -128,7 +129,7 @@ Tensor record_nodes(Op op, std::span<Node* const> inputs, Attributes attributes,
   }
   Stream& stream = Stream::of_this_thread(result->device);
   for (Node* input : inputs) {
-    if (input->state.load(std::memory_order_acquire) == State::pending &&
+    if (input->state.load(std::memory_order_acquire) == NodeState::pending &&
         input->stream != &stream) {
       realise(*input);
     }
@@ -191,20 +192,20 @@ Tensor tracked_tensor(const Ref<Node>& node, Ref<Tape> tape) {
 }
 
 void realise(Node& node) {
-  if (node.state.load(std::memory_order_acquire) == State::pending) node.stream->flush();
-  if (node.state.load(std::memory_order_acquire) == State::failed) throw_failure(node.failure);
+  if (node.state.load(std::memory_order_acquire) == NodeState::pending) node.stream->flush();
+  if (node.state.load(std::memory_order_acquire) == NodeState::failed) throw_failure(node.failure);
 }
 
 void await(Node& node) {
   realise(node);
   settle(node);
-  if (node.state.load(std::memory_order_acquire) == State::failed) throw_failure(node.failure);
+  if (node.state.load(std::memory_order_acquire) == NodeState::failed) throw_failure(node.failure);
 }
 
 Ref<Node> materialise(const Tensor& tensor) {
   Node& node = node_of(tensor);
   realise(node);
-  if (node.state.load(std::memory_order_acquire) == State::ready &&
+  if (node.state.load(std::memory_order_acquire) == NodeState::ready &&
       is_contiguous(node.type.shape, node.layout)) {
     return Ref<Node>(&node);
   }

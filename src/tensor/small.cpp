@@ -41,12 +41,12 @@ int64_t small_count(const Shape& shape) {
 }
 
 bool reads(const Node& input, const Node& result, size_t i, Reads& out) {
-  const State state = input.state.load(std::memory_order_acquire);
-  if (state == State::constant) {
+  const NodeState state = input.state.load(std::memory_order_acquire);
+  if (state == NodeState::constant) {
     out.number(i, input.type.dtype, input.scalar);
     return true;
   }
-  if (state != State::ready) return false;
+  if (state != NodeState::ready) return false;
   if (input.type.shape.rank() != 0 &&
       (input.type.shape != result.type.shape || !is_contiguous(input.type.shape, input.layout))) {
     return false;
@@ -73,7 +73,7 @@ bool adopts(const Scalar& number, DType dtype) {
 
 // Whether the tensor can be read as it lies beside `first`, element by element.
 bool lies_like(const Node* node, const Node& first) {
-  return node && node->state.load(std::memory_order_acquire) == State::ready &&
+  return node && node->state.load(std::memory_order_acquire) == NodeState::ready &&
          !node->tape.load(std::memory_order_relaxed) && node->device == first.device &&
          node->type == first.type && is_contiguous(first.type.shape, node->layout);
 }
@@ -120,7 +120,7 @@ Ref<Node> small_result(Op op, std::span<const Operand* const> operands) {
   new (&result->type) Type{result_dtype, shape};
   new (&result->layout) Layout(row_major(shape));
   result->buffer = std::move(buffer);
-  result->state.store(State::ready, std::memory_order_release);
+  result->state.store(NodeState::ready, std::memory_order_release);
   return result;
 }
 
@@ -140,7 +140,7 @@ bool run_small(Node& result, std::span<Node* const> inputs) {
   if (!buffer) return false;
   result.buffer = std::move(buffer);
   new (&result.layout) Layout(row_major(result.type.shape));
-  result.state.store(State::ready, std::memory_order_release);
+  result.state.store(NodeState::ready, std::memory_order_release);
   return true;
 }
 

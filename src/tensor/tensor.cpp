@@ -48,7 +48,7 @@ void Tensor::read(void* out, size_t count, DType dtype, Site site) const {
   }
   if (count == 0) return;
   const Node& node = node_of(*this);
-  if (node.state.load(std::memory_order_acquire) == State::constant) {
+  if (node.state.load(std::memory_order_acquire) == NodeState::constant) {
     const Word word = word_of(dtype, scalar_of(type.dtype, word_of(type.dtype, node.scalar)));
     for (size_t i = 0; i < count; i++) store(dtype, out, int64_t(i), word);
     return;
@@ -103,7 +103,7 @@ Tensor Tensor::cast(DType dtype, Site site) const {
 
 Tensor Tensor::contiguous(Site site) const {
   const Node& node = node_of(*this);
-  if (node.state.load(std::memory_order_acquire) == State::ready &&
+  if (node.state.load(std::memory_order_acquire) == NodeState::ready &&
       is_contiguous(node.type.shape, node.layout)) {
     return *this;
   }
@@ -142,7 +142,7 @@ Tensor from_host(const void* data, const Type& type, Device device) {
   mark_made_by(*node->buffer, Op::leaf);
   if (bytes) physical.backend->write(*node->buffer, 0, data, bytes);
   node->layout = row_major(type.shape);
-  node->state.store(State::ready, std::memory_order_release);
+  node->state.store(NodeState::ready, std::memory_order_release);
   return tensor_of(node);
 }
 

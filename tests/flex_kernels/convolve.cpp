@@ -97,6 +97,19 @@ TEST(Convolve, SweepOfWindows) {
   }
 }
 
+// Weight gradients as products: of one picture, of several at once and in turns, and of groups.
+TEST(Convolve, ManyChannelsAndShortLines) {
+  std::mt19937 random(7);
+  for (const Style style : {Style::plain, Style::spaced, Style::reversed_axes}) {
+    for (const int64_t stride : {1, 2}) {
+      check(DType::f32, {3, 6, 17, 9, 7, window(3, 3, stride, 1, 1, 1, 1)}, style, random);
+      check(DType::f64, {1, 40, 34, 5, 6, window(2, 3, stride, 1, 1, 0, 2)}, style, random);
+      check(DType::bf16, {2, 20, 16, 6, 6, window(1, 1, stride, 1, 0, 0, 1)}, style, random);
+    }
+  }
+  check(DType::f32, {40, 16, 16, 14, 14, window(3, 3, 1, 1, 1, 1, 1)}, Style::plain, random);
+}
+
 TEST(Convolve, GroupsAndDepthwise) {
   std::mt19937 random(2);
   for (int64_t groups : {1, 2, 6}) {

@@ -218,7 +218,9 @@ TEST(kernel_verify, kernels_as_a_whole) {
 }
 
 TEST(kernel_verify, names_the_instruction) {
-  Kernel kernel = parse_kernel(std::string(kSimt) + "%3 = add %2 %2 : i32 @ \"f.cpp\":7 }");
+  std::string text = kSimt;
+  text += "%3 = add %2 %2 : i32 @ \"f.cpp\":7 }";
+  Kernel kernel = parse_kernel(text);
   kernel.instructions[0].operands = {2, 3};
   EXPECT_EQ(error_of(ErrorKind::internal, [&] { verify(kernel); }),
             "verify: kernel k: `%3 = add %2 %3 : i32 @ \"f.cpp\":7`: uses %3, which is not defined "

@@ -1,0 +1,145 @@
+#include "backends/flex/row_plan.h"
+
+#include <algorithm>
+
+#include "backends/flex/compile.h"
+
+namespace fornax::flex {
+namespace {
+
+constexpr double kDear = 0.2;  // nanoseconds per element: more than saving it takes
+
+}  // namespace
+
+RowPlan::RowPlan(const Group& g) : group(g) {
+  find_levels(step(group.anchor).type.shape);
+  levels.resize(size_t(*std::max_element(level.begin(), level.end())) + 1);
+  const int count = int(group.graph.steps.size());
+  for (int i = group.inputs; i < count; i++) {
+    if (is_reduce(step(i).op)) levels[size_t(level[size_t(i)]) - 1].reductions.push_back(i);
+    if (!kept[size_t(i)] && is_output(i)) levels[size_t(level[size_t(i)])].whole.push_back(i);
+  }
+  find_kept();
+  for (int l = int(levels.size()); l-- > 0;) {
+    Level& own = levels[size_t(l)];
+    for (int i = group.inputs; i < count; i++) {
+      if (saved[size_t(i)] && level[size_t(i)] == l) own.saved.push_back(i);
+    }
+    std::vector<bool> seen(size_t(count), false);
+    for (const std::vector<int>* list : {&own.whole, &own.saved}) {
+      for (const int i : *list) save_for(i, l, seen);
+    }
+    for (const int i : own.reductions) save_for(step(i).inputs[0], l, seen);
+  }
+}
+
+void RowPlan::find_levels(const Shape& result) {
+  const size_t count = group.graph.steps.size();
+  level.assign(count, 0);
+  kept.assign(count, false);
+  saved.assign(count, false);
+  for (size_t i = size_t(group.inputs); i < count; i++) {
+    const Step& own = group.graph.steps[i];
+    for (const int input : own.inputs) level[i] = std::max(level[i], level[size_t(input)]);
+    kept[i] = is_reduce(own.op) || (own.type.shape == result && result != group.domain);
+    level[i] += is_reduce(own.op);
+  }
+}
+
+void RowPlan::find_kept() {
+  std::vector<bool> wanted(group.graph.steps.size(), false);
+  for (const int output : group.graph.outputs) wanted[size_t(output)] = true;
+  for (size_t i = size_t(group.inputs); i < wanted.size(); i++) {
+    for (const int input : group.graph.steps[i].inputs) {
+      if (!kept[i] || level[i] > level[size_t(input)]) wanted[size_t(input)] = true;
+    }
+  }
+  for (int i = group.inputs; i < int(wanted.size()); i++) {
+    if (!wanted[size_t(i)] || !kept[size_t(i)] || is_reduce(step(i).op)) continue;
+    levels[size_t(level[size_t(i)])].kept.push_back(i);
+  }
+}
+
+bool RowPlan::is_output(int step) const {
+  const std::vector<int>& outputs = group.graph.outputs;
+  return std::find(outputs.begin(), outputs.end(), step) != outputs.end();
+}
+
+// Nanoseconds per element that computing `number` again takes, as far as `most`.
+double RowPlan::cost_to(int number, double most) const {
+  if (number < group.inputs || kept[size_t(number)]) return 0;
+  double cost = cost_of(step(number).op);
+  for (const int input : step(number).inputs) {
+    if (cost < most) cost += cost_to(input, most - cost);
+  }
+  return cost;
+}
+
+// Marks what the pass of level `own` had better find than compute again for `number`.
+void RowPlan::save_for(int number, int own, std::vector<bool>& seen) {
+  if (number < group.inputs || kept[size_t(number)] || seen[size_t(number)]) return;
+  seen[size_t(number)] = true;
+  if (level[size_t(number)] < own && cost_to(number, kDear) >= kDear) {
+    saved[size_t(number)] = true;
+    return;
+  }
+  for (const int input : step(number).inputs) save_for(input, own, seen);
+}
+
+bool RowPart::is_source(int step) const {
+  if (step < plan_.group.inputs) return true;
+  const size_t i = size_t(step);
+  if (is_reduce(plan_.step(step).op)) return true;
+  if (!kept_) return plan_.kept[i] || (plan_.saved[i] && plan_.level[i] < level_);
+  return plan_.level[i] < level_;
+}
+
+int RowPart::want(int number) {
+  const auto known = std::find_if(known_.begin(), known_.end(),
+                                  [&](const auto& entry) { return entry.first == number; });
+  if (known != known_.end()) return known->second;
+  if (!is_source(number)) return compute(number);
+  Step step = plan_.step(number);
+  if (step.op != Op::full) step.op = Op::leaf;
+  step.inputs.clear();
+  graph.steps.push_back(std::move(step));
+  sources.push_back(number);
+  known_.emplace_back(number, int(sources.size()) - 1);
+  return int(sources.size()) - 1;
+}
+
+int RowPart::compute(int number) {
+  Step step = plan_.step(number);
+  for (int& input : step.inputs) input = want(input);
+  work_.push_back(std::move(step));
+  known_.emplace_back(number, kWork + int(work_.size()) - 1);
+  return known_.back().second;
+}
+
+int RowPart::add(Op op, DType dtype, const Shape& shape, int input) {
+  Step step;
+  step.op = op;
+  step.type = {dtype, shape};
+  step.inputs = {input};
+  work_.push_back(std::move(step));
+  return kWork + int(work_.size()) - 1;
+}
+
+void RowPart::finish() {
+  for (int& output : graph.outputs) {
+    if (output >= kWork) continue;
+    const Type type = graph.steps[size_t(output)].type;
+    output = add(Op::copy, type.dtype, type.shape, output);
+  }
+  const int inputs = int(sources.size());
+  const auto renumber = [&](int& number) {
+    if (number >= kWork) number += inputs - kWork;
+  };
+  for (Step& step : work_) {
+    for (int& input : step.inputs) renumber(input);
+    graph.steps.push_back(std::move(step));
+  }
+  for (int& output : graph.outputs) renumber(output);
+}
+
+}  // namespace fornax::flex
