@@ -103,16 +103,24 @@ template <class F, class T>
 void stage2(const Instruction* pc, const Context* context, int64_t i, FORNAX_REGISTERS) {
   const Operand& operand = context->operands[pc->x];
   const char* p = operand.base + i * operand.advance;
-  const int64_t step = operand.step;
   if constexpr (kSlow<decltype(F::apply(Num<T>(), Num<T>()))>) {
+    const int64_t step = operand.step;
     Reg v[8] = {a, b, c, d, e, f, g, h};
 #pragma GCC unroll 1
     for (int k = 0; k < 8; k++) {
       v[k] = to_register(F::apply(from_register<T>(v[k]), load_lanes<T>(p + k * step)));
     }
     a = v[0], b = v[1], c = v[2], d = v[3], e = v[4], f = v[5], g = v[6], h = v[7];
+  } else if (operand.step == 0) {
+    const Num<T> everywhere = load_lanes<T>(p);
+#define FORNAX_DO(r, k) r = to_register(F::apply(from_register<T>(r), everywhere));
+    FORNAX_EACH(FORNAX_DO)
+#undef FORNAX_DO
   } else {
-#define FORNAX_DO(r, k) r = to_register(F::apply(from_register<T>(r), load_lanes<T>(p + k * step)));
+    // The step that is not 0 is a vector's bytes.
+    constexpr size_t kStep = hn::MaxLanes(Tag<T>()) * sizeof(T);
+#define FORNAX_DO(r, k) \
+  r = to_register(F::apply(from_register<T>(r), load_lanes<T>(p + k * kStep)));
     FORNAX_EACH(FORNAX_DO)
 #undef FORNAX_DO
   }
