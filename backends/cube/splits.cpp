@@ -1,6 +1,6 @@
 #include "backends/cube/splits.h"
 
-#include "base/error.h"
+#include "backends/cube/tickets.h"
 
 namespace fornax::cube {
 
@@ -8,17 +8,16 @@ Splits declare_splits(Builder& k, DType sums) {
   Splits splits;
   splits.count = k.number("splits", DType::i32);
   splits.parts = k.output("parts", sums, {.divisor = 256});
-  splits.tickets = k.output("tickets", DType::i32);
+  splits.tickets = declare_tickets(k);
   return splits;
 }
 
 void pass_splits(Arguments& arguments, LaunchList& list, DType sums, int64_t tiles, int64_t count,
                  int64_t elements) {
-  FORNAX_CHECK(tiles <= Device::kTickets);
   arguments.number(DType::i32, count);
   const int64_t all = tiles * count * elements;
   arguments.buffer(list.scratch(size_t(all) * size_of(sums)), sums, 0, all);
-  arguments.buffer(Place::tickets(), DType::i32, 0, Device::kTickets);
+  pass_tickets(arguments, tiles);
 }
 
 void add_up(Builder& k, const Splits& splits, Value tile, Value split, Value part,
@@ -27,15 +26,7 @@ void add_up(Builder& k, const Splits& splits, Value tile, Value split, Value par
   const Value within = k.iota(0, rows) * columns + k.iota(1, columns);
   const Value first = tile * splits.count * (rows * columns);
   k.store(splits.parts, first + split * (rows * columns) + within, part);
-  k.fence();
-  k.barrier();
-  // One thread takes the ticket, and tells the others.
-  const Value told = k.shared(DType::i32, 1);
-  k.store(told, 0, k.atomic(kernel::Atomic::add, splits.tickets, tile, 1));
-  k.barrier();
-  k.when(k.load(told, 0) == splits.count - 1, [&] {
-    k.fence();
-    k.store(splits.tickets, tile, 0);
+  when_last(k, splits.tickets, tile, splits.count, [&] {
     kernel::Variable sum(k.spread(k.constant(part.dtype(), 0), rows, columns));
     k.loop(0, splits.count, 1, [&](Value i) {
       sum = sum.get() + k.load(splits.parts, first + i * (rows * columns) + within);
