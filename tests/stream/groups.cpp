@@ -275,5 +275,34 @@ TEST(Eager, runs_each_op_as_it_is_written) {
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{3, 5, 7}));
 }
 
+// More elements than are computed while they are recorded.
+Tensor on_cpu() {
+  return from(std::vector<float>(1024, 1), Device("cpu").fused()).reshape({32, 32});
+}
+
+TEST(Groups, a_softmax_is_one_where_rows_are_fused) {
+  const Tensor x = on_cpu();
+  EXPECT_EQ(groups_of([&] { (void)softmax(x).to_vector<float>(); }, x.device()),
+            "[max sub exp sum reciprocal mul]");
+}
+
+TEST(Groups, what_is_cheap_is_done_again_and_what_is_dear_is_stored) {
+  const Tensor x = on_cpu();
+  const auto sums = [&](auto function) {
+    const auto work = [&] {
+      Tensor rows, columns;
+      {
+        const Tensor y = function(x);
+        rows = y.sum(1), columns = y.sum(0);
+      }
+      (void)rows.to_vector<float>();
+      (void)columns.to_vector<float>();
+    };
+    return groups_of(work, x.device());
+  };
+  EXPECT_EQ(sums([](const Tensor& t) { return t * 2; }), "[mul sum] [mul sum]");
+  EXPECT_EQ(sums([](const Tensor& t) { return t.exp(); }), "[exp sum] [sum]");
+}
+
 }  // namespace
 }  // namespace fornax

@@ -25,9 +25,9 @@ inline Tensor numbers(const Shape& shape, double start = 1, double step = 1) {
 
 // What `work` ran: "[mul add] [sum]".
 template <class Work>
-std::string groups_of(Work&& work) {
+std::string groups_of(Work&& work, Device device = recorder()) {
   std::string text;
-  for (const ProfileReport::Group& group : recorder().profile(work).groups) {
+  for (const ProfileReport::Group& group : device.profile(work).groups) {
     text += (text.empty() ? "[" : " [") + group.ops + "]";
   }
   return text;
