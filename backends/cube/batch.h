@@ -94,6 +94,8 @@ class LaunchBatch : public Batch {
   std::vector<uint64_t> words_;
   std::vector<Touch> touches_;
   Order order_;                      // of the launches, once somebody asks for it
+  size_t at_once_ = 4;               // launches; more are hardly faster, and dearer to start
+  int remade_ = 0;                   // recordings of launches of which there was one already
   std::vector<uint64_t> arguments_;  // of the launch under way, and its maps
   std::vector<runtime::TensorMap> maps_;
   std::vector<Reports::Request> requests_;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "backends/cube/batch.h"
+#include "kernel/build.h"
 #include "tests/cube/run.h"
 #include "tests/errors.h"
 
@@ -62,6 +63,34 @@ TEST_F(BatchTest, WhatRepeatsIsRecordedOnceAndChanged) {
   EXPECT_EQ(runtime.recordings, 4);
   EXPECT_EQ(runtime.runs, 7);
   EXPECT_GT(runtime.changes, 0);
+}
+
+// Three launches that wait for each other otherwise in every run.
+TEST_F(BatchTest, MemoryThatNeverSettlesEndsInOneOrder) {
+  const cube::KernelRecipe recipe{"one number", [] {
+                                    kernel::Builder k("one_number", {.threads = 1});
+                                    k.store(k.output("y", DType::f32), 0, 1);
+                                    return k.finish();
+                                  }};
+  const auto program = device.program(recipe)->get();
+  const cube::Tensor y = empty({DType::f32, {1}});
+  const uint64_t arguments[] = {reinterpret_cast<uint64_t>(y.buffer->data)};
+  LaunchBatch batch(device);
+  const auto run_once = [&](int i) {
+    const auto launch = [&](int a, int b) {
+      const std::vector<cube::Touch> touches = {{uint64_t(a), uint64_t(a) + 1, true},
+                                                {uint64_t(b), uint64_t(b) + 1, true}};
+      batch.add(program, {1, 1, 1}, arguments, touches, nullptr);
+    };
+    batch.begin();
+    launch(0, 10);
+    launch(i % 2 * 5, 20);
+    launch(10 + i % 3 * 5, 20 + i % 5);
+    batch.end();
+  };
+  for (int i = 0; i < 200; i++) run_once(i);
+  EXPECT_LT(runtime.recordings, 60);
+  EXPECT_EQ(runtime.runs, 200);
 }
 
 TEST_F(BatchTest, OtherLaunchesAreAnotherRecording) {
