@@ -74,7 +74,10 @@ TEST_F(BatchTest, MemoryThatNeverSettlesEndsInOneOrder) {
                                   }};
   const auto program = device.program(recipe)->get();
   const cube::Tensor y = empty({DType::f32, {1}});
-  const uint64_t arguments[] = {reinterpret_cast<uint64_t>(y.buffer->data)};
+  // Checked kernels are told how many elements there are and where to complain.
+  const uint64_t words[] = {reinterpret_cast<uint64_t>(y.buffer->data), 1, 0};
+  ASSERT_LE(program->source.parameters.size(), std::size(words));
+  const std::span arguments(words, program->source.parameters.size());
   LaunchBatch batch(device);
   const auto run_once = [&](int i) {
     const auto launch = [&](int a, int b) {
