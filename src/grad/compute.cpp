@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "grad/rules.h"
-#include "tensor/record.h"
+#include "tensor/compose.h"
 
 namespace fornax {
 namespace {
@@ -54,8 +54,7 @@ void grad_prod(Backward& b) {
   // The product of all others, as what stands before times what stands after: exact where elements
   // are 0.  In f64, so that partial products do not overflow before a 0 comes.
   const Attributes order = reduced_last(b.attributes(), x.rank());
-  Attributes inverse(order.size());
-  for (size_t i = 0; i < order.size(); i++) inverse[size_t(order[i])] = int64_t(i);
+  const Attributes inverse = inverse_of(order);
   const Tensor moved = record(Op::permute, {&x}, order).cast(DType::f64);
   Shape flat;
   int64_t reduced = 1;

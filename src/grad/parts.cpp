@@ -69,9 +69,7 @@ Tensor joined(std::vector<Part> parts, const Shape& shape) {
 }
 
 Part before_permute(const Part& part, const Attributes& order) {
-  Attributes inverse(order.size());
-  for (size_t i = 0; i < order.size(); i++) inverse[size_t(order[i])] = int64_t(i);
-  return {int(order[size_t(part.axis)]), part.start, permuted(part.gradient, inverse)};
+  return {int(order[size_t(part.axis)]), part.start, permuted(part.gradient, inverse_of(order))};
 }
 
 }  // namespace fornax

@@ -36,12 +36,7 @@ void grad_detach(Backward& b) { b.set(0, b.dy); }
 void grad_reshape(Backward& b) { b.set(0, b.dy.reshape(b.input_type(0).shape)); }
 void grad_expand(Backward& b) { b.set(0, b.dy); }  // the engine sums over what was repeated
 
-void grad_permute(Backward& b) {
-  const Attributes& axes = b.attributes();
-  Attributes inverse(axes.size());
-  for (size_t i = 0; i < axes.size(); i++) inverse[size_t(axes[i])] = int64_t(i);
-  b.set(0, record(Op::permute, {&b.dy}, std::move(inverse)));
-}
+void grad_permute(Backward& b) { b.set(0, permuted(b.dy, inverse_of(b.attributes()))); }
 
 namespace {
 

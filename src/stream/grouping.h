@@ -56,9 +56,7 @@ class Grouping {
 
  private:
   const SegmentNode& node(int n) const { return segment_.nodes[size_t(n)]; }
-  const Type& type_of(int input) const {
-    return input < leaves_ ? segment_.leaves[size_t(input)].type : node(input - leaves_).type;
-  }
+  const Type& type_of(int input) const { return segment_.type_of(input); }
 
   int group_for(int n) const;
   int group_together_with(int n, const std::vector<int>& sources) const;

@@ -40,9 +40,7 @@ class Placer {
 
  private:
   const SegmentNode& node(int n) const { return segment_.nodes[size_t(n)]; }
-  const Type& type_of(int input) const {
-    return input < leaves_ ? segment_.leaves[size_t(input)].type : node(input - leaves_).type;
-  }
+  const Type& type_of(int input) const { return segment_.type_of(input); }
 
   // A reshape of what is permuted needs a copy, unless the permuted value lies row-major.
   void place_for_reshape(int reshape) {

@@ -36,6 +36,12 @@ struct SegmentNode {
 struct Segment {
   std::vector<SegmentLeaf> leaves;
   std::vector<SegmentNode> nodes;
+
+  // Of a value as SegmentNode::inputs names it.
+  const Type& type_of(int value) const {
+    const size_t number = size_t(value);
+    return number < leaves.size() ? leaves[number].type : nodes[number - leaves.size()].type;
+  }
 };
 
 struct PlanOutput {
@@ -44,8 +50,8 @@ struct PlanOutput {
   Op op;               // whose result it is
   int donor = -1;      // position of the input whose memory it takes over, -1: fresh memory
   int64_t place = -1;  // fresh memory: where in the arena, in elements; -1: a buffer of its own
-  bool placed =
-      false;           // a part of the value, which other steps may have begun, or in another order
+  // Whether it is a part of the value, which other steps may have begun, or lies in another order.
+  bool placed = false;
   int64_t offset = 0;  // of the part, in elements
 };
 struct PlanStep {

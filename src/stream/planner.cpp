@@ -55,9 +55,7 @@ class Planner {
 
  private:
   const SegmentNode& node(int n) const { return segment_.nodes[size_t(n)]; }
-  const Type& type_of(int input) const {
-    return input < leaves_ ? segment_.leaves[size_t(input)].type : node(input - leaves_).type;
-  }
+  const Type& type_of(int input) const { return segment_.type_of(input); }
 
   // Where a leaf, a stored node or a view lies; copies where a view has no layout.
   Location locate(int input) {

@@ -31,9 +31,7 @@ class Chooser {
 
  private:
   const SegmentNode& node(int n) const { return segment_.nodes[size_t(n)]; }
-  const Type& type_of(int input) const {
-    return input < leaves_ ? segment_.leaves[size_t(input)].type : node(input - leaves_).type;
-  }
+  const Type& type_of(int input) const { return segment_.type_of(input); }
   bool in_one_group(int n, int input) const {
     return grouping_.group_of(input) == grouping_.group_of(n + leaves_);
   }

@@ -13,6 +13,12 @@ inline Tensor reshaped(const Tensor& x, const Shape& shape) {
 inline Tensor expanded(const Tensor& x, const Shape& shape) {
   return x.shape() == shape ? x : record(Op::expand, {&x}, sizes_of(shape));
 }
+// The order of axes that undoes `order`.
+inline Attributes inverse_of(const Attributes& order) {
+  Attributes inverse(order.size());
+  for (size_t i = 0; i < order.size(); i++) inverse[size_t(order[i])] = int64_t(i);
+  return inverse;
+}
 inline Tensor permuted(const Tensor& x, const Attributes& order) {
   return record(Op::permute, {&x}, order);
 }

@@ -117,10 +117,7 @@ Tensor scattered_into(const Tensor& basic, const MergedAxes& m, const Tensor& va
   const Tensor index = expanded(reshaped(m.positions, column), wide);
   const Tensor changed =
       reshaped(scattered(base, m.axis, index, reshaped(values, wide), mode), m.permuted);
-  if (m.order.empty()) return changed;
-  Attributes inverse(m.order.size(), 0);
-  for (size_t i = 0; i < m.order.size(); i++) inverse[size_t(m.order[i])] = int64_t(i);
-  return permuted(changed, inverse);
+  return m.order.empty() ? changed : permuted(changed, inverse_of(m.order));
 }
 
 // A lone mask and a number need no positions: nothing waits.

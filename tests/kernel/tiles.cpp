@@ -113,69 +113,43 @@ TEST(tiles, sums_of_rows_lowered) {
   }
 }
 
-void check_product(const KernelSettings& shared_out) {
-  Builder k("product", shared_out);
+// The sums over 8 numbers of products, in `count` slices: each slice of the rows has operands of
+// its own, which begin further on.
+void check_product(Distribution sums, int count = 1) {
+  KernelSettings both_layouts = settings();
+  both_layouts.distributions.insert(both_layouts.distributions.begin(), sums);
+  Builder k("product", both_layouts);
   const Value x = k.buffer("x", DType::f32), y = k.output("y", DType::f32);
   const Value a = k.shared(DType::f32, 8 * 64), b = k.shared(DType::f32, 8 * 64);
   const Value r = k.iota(0, 8, 1), c = k.iota(1, 64, 1);
   k.store(a, r * 64 + c, k.load(x, r * 64 + c));
   k.store(b, r * 64 + c, k.load(x, r * 64 + c + 512));
   k.barrier();
-  // a lies [k, m], b [k, n]: the sums over 8 numbers of their products.
-  const Value sums =
-      k.mma(k.spread(k.constant(DType::f32, 1), 64, 64), a, 0, b, 0, 8, {1, 64}, {64, 1});
-  k.store(y, k.iota(0, 64) * 64 + k.iota(1, 64), sums);
-  const std::vector<float> in = ramp(1024), out = both(k.finish(), in, 4096);
-  for (size_t i = 0; i < 64; i++) {
-    for (size_t j = 0; j < 64; j++) {
-      float sum = 1;
-      for (size_t n = 0; n < 8; n++) sum += in[n * 64 + i] * in[512 + n * 64 + j];
-      ASSERT_EQ(out[i * 64 + j], sum);
-    }
-  }
-}
-
-TEST(tiles, mma_of_shared_matrices) {
-  for (const int row_vector : {1, 2, 4}) {
-    KernelSettings shared_out = settings();
-    shared_out.distributions.push_back(shared_out.distributions[0]);
-    shared_out.distributions[0].row_vector = row_vector;
-    check_product(shared_out);
-  }
-}
-
-// Each slice of the rows has operands of its own, which begin further on.
-void check_slices(int count) {
-  const int height = 64 / count;
-  KernelSettings sums = settings();
-  sums.distributions.push_back(sums.distributions[0]);
-  sums.distributions[0] = {8, 16, 4, false, 8};
-  Builder k("slices", sums);
-  const Value x = k.buffer("x", DType::f32), y = k.output("y", DType::f32);
-  const Value a = k.shared(DType::f32, 8 * 64), b = k.shared(DType::f32, 8 * 64);
-  const Value r = k.iota(0, 8, 1), c = k.iota(1, 64, 1);
-  k.store(a, r * 64 + c, k.load(x, r * 64 + c));
-  k.store(b, r * 64 + c, k.load(x, r * 64 + c + 512));
-  k.barrier();
-  const int k_a = 8 / count;  // numbers that a slice sums up; a lies [slice, k, height]
-  const Value made = k.mma(k.spread(k.constant(DType::f32, 1), 64, 64), a, 0, b, 0, k_a, {1, 64},
-                           {64, 1}, {count, k_a * 64, k_a * 64});
+  // a lies [slice, k, height], b [slice, k, n].
+  const size_t height = size_t(64 / count), depth = size_t(8 / count);
+  const auto step = int64_t(depth) * 64;
+  const Value made = k.mma(k.spread(k.constant(DType::f32, 1), 64, 64), a, 0, b, 0, int(depth),
+                           {1, 64}, {64, 1}, {count, step, step});
   k.store(y, k.iota(0, 64) * 64 + k.iota(1, 64), made);
   const std::vector<float> in = ramp(1024), out = both(k.finish(), in, 4096);
   for (size_t i = 0; i < 64; i++) {
-    const size_t slice = i / size_t(height), first = slice * size_t(k_a);
+    const size_t first = i / height * depth;
     for (size_t j = 0; j < 64; j++) {
       float sum = 1;
-      for (size_t n = first; n < first + size_t(k_a); n++) {
-        sum += in[n * 64 + i % size_t(height)] * in[512 + n * 64 + j];
+      for (size_t n = first; n < first + depth; n++) {
+        sum += in[n * 64 + i % height] * in[512 + n * 64 + j];
       }
       ASSERT_EQ(out[i * 64 + j], sum);
     }
   }
 }
 
+TEST(tiles, mma_of_shared_matrices) {
+  for (const int row_vector : {1, 2, 4}) check_product({4, 32, 2, false, row_vector});
+}
+
 TEST(tiles, mma_in_slices) {
-  for (const int count : {1, 2, 4, 8}) check_slices(count);
+  for (const int count : {1, 2, 4, 8}) check_product({8, 16, 4, false, 8}, count);
 }
 
 TEST(tiles, slices_that_split_a_thread_are_refused) {
