@@ -23,7 +23,6 @@ foreach(suite IN LISTS suites)
   if(sources)
     fornax_program(test_${suite} tests ${suite} ${sources})
     target_link_libraries(test_${suite} PRIVATE fornax::gpu fornax_inside GTest::gtest_main)
-    target_compile_definitions(test_${suite} PRIVATE FORNAX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     # Most of a clean build is tests, and what they test is compiled with the preset's options.
     target_compile_options(test_${suite} PRIVATE $<$<CONFIG:Release>:-O1>)
     # The headers that nearly all of them include are compiled once, by the first.

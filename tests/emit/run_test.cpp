@@ -55,8 +55,9 @@ class Library {
     }
     file.close();
     const std::string command =
-        "${CXX:-g++} -std=c++17 -O1 -w -fno-strict-aliasing -ffp-contract=off -fPIC -shared -I " +
-        std::string(FORNAX_SOURCE_DIR) + "/tests/emit " + source + " -o " + library;
+        "${CXX:-g++} -std=c++17 -O1 -w -fno-strict-aliasing -ffp-contract=off -fPIC -shared "
+        "-I tests/emit " +
+        source + " -o " + library;
     compiled_ = std::system(command.c_str()) == 0;
     if (compiled_) handle_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_) std::filesystem::remove_all(folder);

@@ -8,7 +8,7 @@
 namespace {
 
 std::string text_of(const std::string& name) {
-  std::ifstream in(std::string(FORNAX_SOURCE_DIR) + "/" + name);
+  std::ifstream in(name);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
