@@ -18,7 +18,8 @@ cd "$(dirname "$0")"
 to_build=(g++ cmake ninja-build ccache mold zlib1g-dev libhwy-dev libtomlplusplus-dev libcli11-dev
   libfmt-dev nlohmann-json3-dev libsqlite3-dev libgtest-dev libmpfr-dev)
 to_demo=(dataset-fashion-mnist)
-to_test=(dataset-fashion-mnist clang-14 libclang-rt-14-dev clang-format-14 python3)
+to_test=(dataset-fashion-mnist clang-14 libclang-rt-14-dev clang-format-14 python3
+  valgrind)
 
 die() { echo "do: $*" >&2; exit 1; }
 

@@ -2,9 +2,14 @@
 // and Ubuntu have that library only as a shared one.  Safe from any thread.
 #include <hwy/targets.h>
 
-namespace hwy {
+#include "base/error.h"
+#include "base/settings.h"
 
-int64_t SupportedTargets() {
+namespace hwy {
+namespace {
+
+// What the processor has.
+int64_t found_targets() {
   int64_t targets = HWY_STATIC_TARGET | HWY_EMU128;
 #if HWY_ARCH_X86
   __builtin_cpu_init();
@@ -26,6 +31,28 @@ int64_t SupportedTargets() {
   if (avx3_dl) targets |= HWY_AVX3_DL;
 #endif
   return targets;
+}
+
+// The wider of two targets has the lower bit.
+int64_t at_most(int64_t widest) { return ~(widest - 1); }
+
+}  // namespace
+
+// Without what the setting cpu_target forbids.  Error(value): it names no instruction set, or one
+// that the processor does not have.
+int64_t SupportedTargets() {
+  const int64_t found = found_targets();
+  const std::string& wanted = fornax::settings().cpu_target;
+  if (wanted.empty()) return found;
+  if (wanted == "baseline") return HWY_STATIC_TARGET | HWY_EMU128;
+#if HWY_ARCH_X86
+  if (wanted == "avx512" && found & HWY_AVX3) return found;
+  if (wanted == "avx2" && found & HWY_AVX2) return found & at_most(HWY_AVX2);
+#endif
+  fornax::fail(fornax::ErrorKind::value,
+               "cpu_target: {} is no instruction set of this processor; use avx512, avx2 or "
+               "baseline where it has them, or leave it empty",
+               wanted);
 }
 
 ChosenTarget& GetChosenTarget() {

@@ -61,7 +61,7 @@ class Flex : public Backend {
   void synchronize(int) override {}
   bool fuses_rows() const override { return true; }
   bool repeats_work(Op op) const override { return op != Op::arange && cost_of(op) < kDear; }
-  SmallKernel small_kernel() override { return run_small; }
+  const SmallLoops* small_loops() override { return &flex::small_loops(); }
   std::string remark(int) override { return describe_onednn(); }
 };
 

@@ -28,7 +28,9 @@ std::string describe_cpu() {
   std::string set(instruction_set());
   std::transform(set.begin(), set.end(), set.begin(),
                  [](unsigned char c) { return char(std::tolower(c)); });
+  // As the setting cpu_target names them.
   if (set == "avx3") set = "avx512";
+  if (set == "emu128" || set == "scalar") set = "baseline";
   const int threads = thread_count();
   return fmt::format("{}, {}, {} thread{}", model_name(), set, threads, threads == 1 ? "" : "s");
 }

@@ -52,21 +52,9 @@ void count_release(size_t bytes) { store().in_use.fetch_sub(bytes, std::memory_o
 // instruction, and passes on what has become much.  A thread that frees what another has made
 // counts below 0; the sum is right.
 struct SmallCount {
-  static constexpr int64_t kMuch = 64 << 10;
   std::atomic<int64_t> bytes{0};
   SmallCount();
   ~SmallCount();
-  void add(int64_t more) {
-    int64_t sum = bytes.load(std::memory_order_relaxed) + more;
-    if (sum >= kMuch) {
-      count_use(size_t(sum));
-      sum = 0;
-    } else if (sum <= -kMuch) {
-      count_release(size_t(-sum));
-      sum = 0;
-    }
-    bytes.store(sum, std::memory_order_relaxed);
-  }
 };
 struct SmallCounts {
   std::mutex mutex;
@@ -77,16 +65,47 @@ SmallCounts& small_counts() {
   static auto* counts = new SmallCounts;
   return *counts;
 }
+// The thread's count; none before its first buffer and after its end.  Without a destructor, so
+// that access takes no initialisation.
+constinit thread_local SmallCount* small_count = nullptr;
 SmallCount::SmallCount() {
   std::lock_guard lock(small_counts().mutex);
   small_counts().living.push_back(this);
+  small_count = this;
 }
 SmallCount::~SmallCount() {
   std::lock_guard lock(small_counts().mutex);
   std::erase(small_counts().living, this);
   small_counts().ended += bytes.load(std::memory_order_relaxed);
+  small_count = nullptr;
 }
-thread_local SmallCount small_count;
+
+void count_in_store(int64_t bytes) {
+  bytes > 0 ? count_use(size_t(bytes)) : count_release(size_t(-bytes));
+}
+// Where the thread has no count, or much in it.
+[[gnu::noinline]] void count_small_slowly(int64_t more) {
+  thread_local bool started = false;
+  if (!small_count && !started) {
+    started = true;
+    thread_local SmallCount made;
+    made.bytes.store(more, std::memory_order_relaxed);
+    return;
+  }
+  if (small_count) more += small_count->bytes.exchange(0, std::memory_order_relaxed);
+  count_in_store(more);
+}
+void count_small(int64_t more) {
+  constexpr int64_t kMuch = 64 << 10;
+  if (small_count) [[likely]] {
+    const int64_t sum = small_count->bytes.load(std::memory_order_relaxed) + more;
+    if (sum < kMuch && sum > -kMuch) [[likely]] {
+      small_count->bytes.store(sum, std::memory_order_relaxed);
+      return;
+    }
+  }
+  count_small_slowly(more);
+}
 
 // What threads have not passed on; may be below 0.
 int64_t small_bytes() {
@@ -164,7 +183,7 @@ void* take_block(size_t bytes) {
 
 void release_small(Buffer* buffer) {
   const size_t bytes = buffer->bytes + kHeader;
-  small_count.add(-int64_t(buffer->bytes));
+  count_small(-int64_t(buffer->bytes));
   buffer->~Buffer();
   free_block(buffer, bytes);
 }
@@ -200,7 +219,7 @@ Ref<Buffer> allocate_buffer(int device, size_t bytes) {
     buffer->data = block + kHeader;
     buffer->bytes = bytes;
     buffer->release = release_small;
-    small_count.add(int64_t(bytes));
+    count_small(int64_t(bytes));
     return Ref<Buffer>::adopt(buffer);
   }
   if (bytes > physical_memory()) out_of_memory(bytes);

@@ -9,26 +9,21 @@ namespace {
 constexpr DType kDirect[] = {DType::f32, DType::f64, DType::i32,
                              DType::i64, DType::u32, DType::u64};
 
-struct SmallTable {
-  SmallLoop loops[kDTypeCount][256] = {};
-  SmallTable() {
-    for (DType dtype : kDirect) {
-      for (int op = 0; op < op_count(); op++) {
-        loops[size_t(dtype)][op] = op_stages(dtype, Op(op)).small;
-      }
+SmallLoops make_loops() {
+  SmallLoops loops{};
+  for (DType dtype : kDirect) {
+    for (int op = 0; op < op_count(); op++) {
+      loops[size_t(dtype)][size_t(op)] = op_stages(dtype, Op(op)).small;
     }
   }
-};
+  return loops;
+}
 
 }  // namespace
 
-bool run_small(Op op, DType dtype, int64_t count, void* result, const void* const* operands,
-               const bool* single) {
-  static const SmallTable table;
-  const SmallLoop loop = table.loops[size_t(dtype)][size_t(op)];
-  if (!loop) return false;
-  loop(count, result, operands, single);
-  return true;
+const SmallLoops& small_loops() {
+  static const SmallLoops loops = make_loops();
+  return loops;
 }
 
 }  // namespace fornax::flex

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "backend/small.h"
 #include "graph/evaluate.h"
 
 namespace fornax::flex {
@@ -46,11 +47,6 @@ constexpr DType lane_of(DType dtype, bool wide) {
   if (is_signed(dtype) || is_boolean(dtype)) return wide ? DType::i64 : DType::i32;
   return wide ? DType::u64 : DType::u32;
 }
-
-// Loops over whole contiguous arrays, for values too few to pay for a pipeline (backend.h,
-// SmallKernel).
-using SmallLoop = void (*)(int64_t count, void* result, const void* const* operands,
-                           const bool* single);
 
 struct OpStages {
   AnyStage stage = nullptr;    // registers hold the first operand

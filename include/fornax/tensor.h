@@ -191,6 +191,7 @@ class Tensor {
 
  private:
   void release();
+  void release_tracked();
   void read(void* out, size_t count, DType dtype, Site site) const;
   Node* node_ = nullptr;
 };

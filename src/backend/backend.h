@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/small.h"
 #include "graph/buffer.h"
 #include "graph/graph.h"
 
@@ -72,12 +73,6 @@ struct MemoryUse {
   size_t in_use = 0, reserved = 0, peak = 0;
 };
 
-// Runs a pointwise op of at most kSmallElements elements at once: operands are contiguous with the
-// result's shape or single elements.  False where this op and dtype have no such kernel.
-inline constexpr int64_t kSmallElements = 512;
-using SmallKernel = bool (*)(Op op, DType dtype, int64_t count, void* result,
-                             const void* const* operands, const bool* single);
-
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -129,7 +124,7 @@ class Backend {
   virtual bool writes_anywhere(Op /*anchor*/) const { return false; }
   // (optional) Whether pointwise steps may follow `anchor` in its group.
   virtual bool fuses_after(Op anchor) const { return is_reduce(anchor); }
-  virtual SmallKernel small_kernel() { return nullptr; }  // (optional)
+  virtual const SmallLoops* small_loops() { return nullptr; }  // (optional)
   // (optional) What a person asking about the device should also know; may take milliseconds.
   virtual std::string remark(int /*device*/) { return {}; }
 };

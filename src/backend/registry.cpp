@@ -63,7 +63,7 @@ Found* find_devices() {
       physical.ordinal = ordinal;
       physical.name = fmt::format("{}:{}", device.name, ordinal++);
       physical.description = std::move(device.description);
-      physical.small_kernel = backend->small_kernel();
+      physical.small_loops = backend->small_loops();
     }
     if (ordinal == 0) {
       found->absent.push_back({std::string(backend->name()), absence, false});

@@ -15,7 +15,7 @@ struct PhysicalDevice {
   int ordinal;       // the backend's own number of the device
   std::string name;  // "cpu:0"
   std::string description;
-  SmallKernel small_kernel;
+  const SmallLoops* small_loops;  // or null
   // Random numbers: Philox key and the next unused counter (tensor/random.cpp).
   std::atomic<uint64_t> seed{0}, counter{0};
 };

@@ -1,126 +1,115 @@
 #include "base/blocks.h"
 
 #include <array>
-#include <bit>
 #include <mutex>
 #include <new>
 #include <vector>
 
-#include "base/sanitizer.h"
-
 namespace fornax {
+
+constinit thread_local FreeBlocks free_blocks[kLargestBlock / kBlockStep + 1];
+
 namespace {
 
-constexpr bool kPooled = !kAddressSanitizer && !kThreadSanitizer;  // let those see every block
+constexpr size_t kSizes = kLargestBlock / kBlockStep + 1;
+constexpr int kBatch = 64;         // blocks moved between a thread and the common lists at a time
+constexpr int kRoom = 4 * kBatch;  // blocks of one size that a thread keeps
 
-constexpr size_t kSmallest = 64;
-constexpr int kClasses = 6;  // 64 ... 2048 bytes
-constexpr int kBatch = 64;   // blocks moved between a thread and the common lists at a time
-static_assert((kSmallest << (kClasses - 1)) == kLargestBlock);
+// 0 bytes are a block, too.
+size_t size_of_block(size_t bytes) { return (bytes + kBlockStep - 1) / kBlockStep; }
+size_t bytes_of(size_t size) { return size == 0 ? kBlockStep : size * kBlockStep; }
 
 struct Free {
   Free* next;
 };
 
-int class_of(size_t bytes) {
-  return bytes <= kSmallest ? 0 : int(std::bit_width((bytes - 1) / kSmallest));
-}
-size_t size_of_class(int index) { return kSmallest << index; }
-
 // The common lists hold whole batches, so that a thread which only frees feeds one which only
 // takes.
 struct Common {
   std::mutex mutex;
-  std::array<std::vector<Free*>, kClasses> batches;
+  std::array<std::vector<Free*>, kSizes> batches;
 };
 Common& common() {
   static Common* lists = new Common;  // outlives every thread
   return *lists;
 }
 
-struct Local {
-  std::array<Free*, kClasses> head{};
-  std::array<int, kClasses> count{};
-  bool alive = true;
-  ~Local() {
-    alive = false;
-    for (int index = 0; index < kClasses; index++) {
-      while (head[size_t(index)]) give(index);
-    }
-  }
+void put(size_t size, Free* batch) {
+  std::lock_guard lock(common().mutex);
+  common().batches[size].push_back(batch);
+}
 
-  void refill(int index);
-  void give(int index);
-};
-constinit thread_local Local local;
+Free* take(size_t size) {
+  std::lock_guard lock(common().mutex);
+  auto& batches = common().batches[size];
+  if (batches.empty()) return nullptr;
+  Free* batch = batches.back();
+  batches.pop_back();
+  return batch;
+}
 
-void Local::refill(int index) {
-  Free*& list = head[size_t(index)];
-  {
-    std::lock_guard lock(common().mutex);
-    auto& batches = common().batches[size_t(index)];
-    if (!batches.empty()) {
-      list = batches.back();
-      batches.pop_back();
-    }
-  }
-  if (!list) {
-    const size_t bytes = size_of_class(index);
-    auto* memory = static_cast<char*>(::operator new(bytes* kBatch, std::align_val_t(64)));
-    for (int i = kBatch - 1; i >= 0; i--) {
-      auto* block = reinterpret_cast<Free*>(memory + size_t(i) * bytes);
-      block->next = list;
-      list = block;
-    }
-  }
-  int blocks = 0;
-  for (Free* block = list; block; block = block->next) blocks++;
-  count[size_t(index)] = blocks;
+Free* make(size_t size) {
+  const size_t bytes = bytes_of(size);
+  auto* memory = static_cast<char*>(::operator new(bytes* kBatch, std::align_val_t(kBlockStep)));
+  Free* first = nullptr;
+  for (int i = kBatch - 1; i >= 0; i--) first = new (memory + size_t(i) * bytes) Free{first};
+  return first;
 }
 
 // Moves up to one batch to the common lists.
-void Local::give(int index) {
-  Free*& list = head[size_t(index)];
-  Free* batch = list;
+void give(size_t size) {
+  FreeBlocks& list = free_blocks[size];
+  auto* batch = static_cast<Free*>(list.first);
   Free* last = batch;
   int moved = 1;
-  while (moved < kBatch && last->next) {
-    last = last->next;
-    moved++;
-  }
-  list = last->next;
+  for (; moved < kBatch && last->next; moved++) last = last->next;
+  list.first = last->next;
+  list.room += moved;
   last->next = nullptr;
-  count[size_t(index)] -= moved;
-  std::lock_guard lock(common().mutex);
-  common().batches[size_t(index)].push_back(batch);
+  put(size, batch);
 }
+
+// Exists while the thread may keep blocks.
+struct Keeper {
+  bool alive = true;
+  Keeper() {
+    for (FreeBlocks& list : free_blocks) list.room = kRoom;
+  }
+  ~Keeper() {
+    alive = false;
+    for (size_t size = 0; size < kSizes; size++) {
+      while (free_blocks[size].first) give(size);
+      free_blocks[size].room = 0;
+    }
+  }
+};
+thread_local Keeper keeper;
 
 }  // namespace
 
-void* allocate_block(size_t bytes) {
-  if (!kPooled || bytes > kLargestBlock) return ::operator new(bytes, std::align_val_t(64));
-  const int index = class_of(bytes);
-  Free*& list = local.head[size_t(index)];
-  if (!list) [[unlikely]]
-    local.refill(index);
-  local.count[size_t(index)]--;
-  void* block = list;
-  list = list->next;
-  return block;
+void* allocate_block_slowly(size_t bytes) {
+  if (!kPooledBlocks || bytes > kLargestBlock) {
+    return ::operator new(bytes, std::align_val_t(kBlockStep));
+  }
+  const size_t size = size_of_block(bytes);
+  if (!keeper.alive) return ::operator new(bytes_of(size), std::align_val_t(kBlockStep));
+  Free* batch = take(size);
+  if (!batch) batch = make(size);
+  FreeBlocks& list = free_blocks[size];
+  list.first = batch->next;
+  for (const Free* block = batch->next; block; block = block->next) list.room--;
+  return batch;
 }
 
-void free_block(void* block, size_t bytes) {
-  if (!kPooled || bytes > kLargestBlock) {
-    ::operator delete(block, std::align_val_t(64));
+void free_block_slowly(void* block, size_t bytes) {
+  if (!kPooledBlocks || bytes > kLargestBlock) {
+    ::operator delete(block, std::align_val_t(kBlockStep));
     return;
   }
-  if (!block) return;
-  const int index = class_of(bytes);
-  auto* free = static_cast<Free*>(block);
-  free->next = local.head[size_t(index)];
-  local.head[size_t(index)] = free;
-  if (++local.count[size_t(index)] >= 4 * kBatch || !local.alive) [[unlikely]]
-    local.give(index);
+  const size_t size = size_of_block(bytes);
+  if (!keeper.alive) return put(size, new (block) Free{nullptr});
+  if (free_blocks[size].room <= 0) give(size);
+  free_block(block, bytes);
 }
 
 }  // namespace fornax

@@ -2,6 +2,7 @@
 // that short.  Elements are contiguous.  Not copied, not moved.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -35,7 +36,7 @@ class Few {
 
  private:
   void grow() {
-    auto more = std::make_unique<T[]>(capacity_ * 2);
+    auto more = std::make_unique<T[]>(size_t(capacity_) * 2);
     for (size_t i = 0; i < size_; i++) more[i] = std::move(data_[i]);
     many_ = std::move(more);
     data_ = many_.get();
@@ -45,7 +46,7 @@ class Few {
   T few_[kInline];
   std::unique_ptr<T[]> many_;
   T* data_ = few_;
-  size_t size_ = 0, capacity_ = kInline;
+  uint32_t size_ = 0, capacity_ = kInline;
 };
 
 }  // namespace fornax

@@ -26,7 +26,6 @@ void destroy(Buffer* buffer) {
   if (buffer->counted) {
     counter_of(*buffer).fetch_sub(int64_t(buffer->bytes), std::memory_order_relaxed);
   }
-  buffer->fate = nullptr;
   buffer->release(buffer);
 }
 

@@ -8,9 +8,10 @@
 //      ready or failed once, under its stream's lock; readers load the state first.  A ready node
 //      whose value is found wrong later (stream/doubt.h) turns into a failed one, and keeps its
 //      buffer, which others may be reading.
-//  (3) `references` counts everybody, `handles` the user's Tensors.  All handles together own one
-//      reference and the tape: when the last handle goes, nobody can ask for gradients of this
-//      value any more, so the tape goes although saved copies of the value may live on.
+//  (3) `references` counts everybody, and in kHandle's multiples the user's Tensors, each of which
+//      is a reference besides: one locked instruction makes or ends a handle.  The handles own the
+//      tape: when the last one goes, nobody can ask for gradients of this value any more, so the
+//      tape goes although saved copies of the value may live on.
 #pragma once
 #include <fornax/error.h>
 
@@ -34,9 +35,9 @@ enum class NodeState : uint8_t { constant, pending, ready, failed };
 
 // How results derived from a value are to be treated; the union of the operands' marks.
 struct Marks {
-  bool autodiff : 1 = false;   // made on an autodiff device, or tracked
-  bool recompute : 1 = false;  // checkpointing: cheap ops are recomputed in the backward pass
-  bool eager : 1 = false;      // run each op as it is written
+  bool autodiff = false;   // made on an autodiff device, or tracked
+  bool recompute = false;  // checkpointing: cheap ops are recomputed in the backward pass
+  bool eager = false;      // run each op as it is written
 };
 
 inline Marks union_of(Marks a, Marks b) {
@@ -46,9 +47,12 @@ inline Marks union_of(Marks a, Marks b) {
   return a;
 }
 
+inline constexpr uint64_t kHandle = (uint64_t(1) << 32) + 1;  // a handle in Node::references
+inline uint32_t handles_in(uint64_t references) { return uint32_t(references >> 32); }
+
+// What most ops touch comes first: a node fills five cache lines.
 struct Node {
-  std::atomic<uint32_t> references{1};
-  std::atomic<uint32_t> handles{0};
+  std::atomic<uint64_t> references{1};
   std::atomic<NodeState> state{NodeState::pending};
   Op op = Op::leaf;
   Marks marks;
@@ -56,15 +60,15 @@ struct Node {
   uint32_t index = 0;                // pending: position in the stream's list
   std::atomic<Tape*> tape{nullptr};  // owned; set while gradients may be asked for
   Stream* stream = nullptr;          // pending: where
-  union {
-    Type type;
-  };
+  Ref<Buffer> buffer;
+  Site site;
   Few<Ref<Node>> inputs;
   Attributes attributes;
   Scalar scalar;
-  Site site;
-  Ref<Buffer> buffer;
   std::shared_ptr<const Error> failure;
+  union {
+    Type type;
+  };
   union {
     Layout layout;  // ready: where the elements lie in buffer
   };

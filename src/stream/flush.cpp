@@ -53,9 +53,8 @@ void Flush::drop_dead(std::vector<Ref<Node>>& pending) {
   }
   for (size_t k = count; k-- > 0;) {
     const Node& node = *pending[k];
-    const uint32_t handles = node.handles.load(std::memory_order_acquire);
-    const uint32_t others = node.references.load(std::memory_order_acquire) - uses_[k] - 1;
-    outlives_[k] = handles > 0 || others > 0;
+    // Besides the readers here, the list of pending nodes.
+    outlives_[k] = node.references.load(std::memory_order_acquire) != uint64_t(uses_[k]) + 1;
     needed_[k] |= outlives_[k];
     if (!needed_[k]) continue;
     for (const Ref<Node>& input : node.inputs) {
@@ -130,10 +129,7 @@ void Flush::take_leaf(FlushLeaf& leaf) {
   }
   value.buffer = node.buffer;
   value.offset = node.layout.offset;
-  if (node.handles.load(std::memory_order_acquire) > 0 ||
-      node.references.load(std::memory_order_acquire) != leaf.uses) {
-    return;
-  }
+  if (node.references.load(std::memory_order_acquire) != leaf.uses) return;
   leaf.memory = memory_numbers_.number(node.buffer.get());
   if (leaf.memory == int(memories_.size())) memories_.emplace_back();
   memories_[size_t(leaf.memory)].leaves++;

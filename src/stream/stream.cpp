@@ -1,6 +1,7 @@
 #include "stream/stream.h"
 
 #include <deque>
+#include <mutex>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -37,6 +38,9 @@ struct Mine {
   }
 };
 thread_local Mine mine;
+// The stream that the thread asked for last.  Without a destructor, so that access takes no
+// initialisation.
+constinit thread_local Stream* last = nullptr;
 
 Stream* claim_stream(int device) {
   Streams& streams = streams_of(device);
@@ -103,9 +107,12 @@ Stream::Stream(int device)
 Stream::~Stream() = default;
 
 Stream& Stream::of_this_thread(int device) {
+  if (last && last->device_ == device) [[likely]]
+    return *last;
   if (mine.by_device.size() <= size_t(device)) mine.by_device.resize(size_t(device) + 1);
   Stream*& stream = mine.by_device[size_t(device)];
   if (!stream) stream = claim_stream(device);
+  last = stream;
   return *stream;
 }
 
@@ -121,7 +128,7 @@ void Stream::flush_all(int device) {
 
 void Stream::record(Ref<Node> node) {
   const int64_t bytes = byte_count(node->type);
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   // Run before the node joins: it has no handle yet, and would be computed though nobody may keep
   // it.
   if (int64_t(pending_.size()) >= most_ops_ ||
@@ -135,7 +142,7 @@ void Stream::record(Ref<Node> node) {
 }
 
 void Stream::flush() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   flush_locked();
 }
 

@@ -11,9 +11,9 @@
 // Any thread may flush any stream.
 #pragma once
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/lock.h"
 #include "graph/node.h"
 
 namespace fornax {
@@ -39,7 +39,7 @@ class Stream {
 
   const int64_t most_ops_, most_bytes_;
   const int device_;
-  std::mutex mutex_;
+  Lock lock_;
   std::vector<Ref<Node>> pending_;
   int64_t pending_bytes_ = 0;
   std::unique_ptr<Flush> flush_;

@@ -2,7 +2,8 @@
 #include "tensor/record.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
+#include <memory>
 #include <new>
 
 #include "backend/registry.h"
@@ -13,6 +14,22 @@
 
 namespace fornax {
 namespace {
+
+// One pointer per operand for the length of a call; on the stack where they are few.
+template <class T>
+class Pointers {
+ public:
+  explicit Pointers(size_t count) : data_(few_) {
+    if (count > std::size(few_)) data_ = (many_ = std::make_unique<T[]>(count)).get();
+  }
+  T* data() { return data_; }
+  T& operator[](size_t i) { return data_[i]; }
+
+ private:
+  T few_[8];
+  std::unique_ptr<T[]> many_;
+  T* data_;
+};
 
 thread_local bool grads = true;
 thread_local ReadList* reads = nullptr;
@@ -28,11 +45,8 @@ thread_local ReadList* reads = nullptr;
 // Ops whose results checkpointing computes again rather than keeps.
 bool is_cheap(Op op) { return is_pointwise(op) || is_view(op) || op == Op::cast; }
 
-// Gives the result a tape if an operand has one.
+// Gives the result a tape.  Requires: an operand has one.
 void track(Node& result, std::span<Node* const> inputs) {
-  bool tracked = false;
-  for (Node* input : inputs) tracked |= input->tape.load(std::memory_order_relaxed) != nullptr;
-  if (!tracked) return;
   if (reads) {
     for (Node* input : inputs) {
       if (Ref<Tape> tape = tape_of(*input)) reads->add(tape);
@@ -88,9 +102,15 @@ bool view_now(Node& result, const Node& input) {
   return true;
 }
 
-// The first handle to a node that nobody else knows; takes over the reference.
+// More references to a node that no other thread knows yet: no locked instruction.
+void add_references(Node& node, uint64_t more) {
+  node.references.store(node.references.load(std::memory_order_relaxed) + more,
+                        std::memory_order_relaxed);
+}
+
+// The first handle to such a node; takes over the reference.
 Tensor first_handle(Ref<Node> node) {
-  node->handles.store(1, std::memory_order_relaxed);
+  add_references(*node, kHandle - 1);
   return Tensor(node.leave());
 }
 
@@ -99,13 +119,8 @@ Tensor record_nodes(Op op, std::span<Node* const> inputs, Attributes attributes,
   result->op = op;
   result->attributes = std::move(attributes);
   result->site = Call::site_or(site);
-  std::array<const Type*, 8> few;
-  std::vector<const Type*> many;
-  const Type** types = few.data();
-  if (inputs.size() > few.size()) {
-    many.resize(inputs.size());
-    types = many.data();
-  }
+  Pointers<const Type*> types(inputs.size());
+  bool tracked = false;
   for (size_t i = 0; i < inputs.size(); i++) {
     Node& input = *inputs[i];
     types[i] = &input.type;
@@ -113,17 +128,18 @@ Tensor record_nodes(Op op, std::span<Node* const> inputs, Attributes attributes,
     if (input.state.load(std::memory_order_acquire) == NodeState::failed)
       throw_failure(input.failure);
     result->marks = union_of(result->marks, input.marks);
+    tracked |= input.tape.load(std::memory_order_relaxed) != nullptr;
   }
   result->device = inputs[0]->device;
   try {
     // Made in place: a copy right after its parts were written stalls.
-    new (&result->type) Type(infer({op, types, int(inputs.size()), result->attributes}));
+    new (&result->type) Type(infer({op, types.data(), int(inputs.size()), result->attributes}));
   } catch (const Error& error) {
     // Type rules know the call under way; a bare primitive's site is known only here.
     if (error.site().line > 0 || site.line == 0) throw;
     throw_error(error.kind(), error.what(), site);
   }
-  if (grads && is_floating(result->type.dtype)) track(*result, inputs);
+  if (tracked && grads && is_floating(result->type.dtype)) track(*result, inputs);
   if ((is_view(op) && view_now(*result, *inputs[0])) || run_small(*result, inputs)) {
     return first_handle(std::move(result));
   }
@@ -137,9 +153,7 @@ Tensor record_nodes(Op op, std::span<Node* const> inputs, Attributes attributes,
   }
   Node& node = *result;
   const bool eager = node.marks.eager;
-  // No other thread knows the node yet, so one more reference needs no atomic step.
-  node.references.store(node.references.load(std::memory_order_relaxed) + 1,
-                        std::memory_order_relaxed);
+  add_references(node, 1);
   Tensor tensor = first_handle(std::move(result));
   stream.record(Ref<Node>::adopt(&node));
   if (eager) await(node);
@@ -170,9 +184,7 @@ Node& node_of(const Tensor& tensor) {
 }
 
 Tensor tensor_of(const Ref<Node>& node) {
-  if (node->handles.fetch_add(1, std::memory_order_acq_rel) == 0) {
-    node->references.fetch_add(1, std::memory_order_relaxed);  // owned by all handles together
-  }
+  node->references.fetch_add(kHandle, std::memory_order_acq_rel);
   return Tensor(node.get());
 }
 
@@ -217,15 +229,10 @@ Ref<Node> materialise(const Tensor& tensor) {
 }
 
 Tensor record(Op op, std::span<const Tensor* const> inputs, Attributes attributes, Site site) {
-  std::array<Node*, 8> few;
-  std::vector<Node*> many;
-  Node** nodes = few.data();
-  if (inputs.size() > few.size()) {
-    many.resize(inputs.size());
-    nodes = many.data();
-  }
+  Pointers<Node*> nodes(inputs.size());
   for (size_t i = 0; i < inputs.size(); i++) nodes[i] = &node_of(*inputs[i]);
-  return record_nodes(op, std::span(nodes, inputs.size()), std::move(attributes), site);
+  return record_nodes(op, std::span<Node* const>(nodes.data(), inputs.size()),
+                      std::move(attributes), site);
 }
 
 Marks marks_of(Device device) {
@@ -271,6 +278,14 @@ Tensor as_tensor(const Operand& operand, DType dtype, const Node* like) {
   return tensor_of(constant_node(like->device, {}, {dtype, {}}, operand.number()));
 }
 
+// The node of the first operand that is a tensor; none where that is undefined or all are numbers.
+const Node* first_tensor(std::span<const Operand* const> operands) {
+  for (const Operand* operand : operands) {
+    if (!operand->is_number()) return operand->tensor().node();
+  }
+  return nullptr;
+}
+
 // The usual case: tensors of one dtype that the op takes as it is.
 bool same_tensors(std::span<const Operand* const> operands, Rule rule, Node** nodes) {
   if (rule == Rule::selected) return false;
@@ -286,7 +301,10 @@ bool same_tensors(std::span<const Operand* const> operands, Rule rule, Node** no
 
 Tensor record_pointwise(Op op, std::initializer_list<const Operand*> operands) {
   const std::span<const Operand* const> list(operands.begin(), operands.size());
-  if (Ref<Node> result = small_result(op, list)) return first_handle(std::move(result));
+  const Node* tensor = first_tensor(list);
+  if (tensor && small_count(tensor->type.shape) > 0) {
+    if (Ref<Node> result = small_result(op, list, *tensor)) return first_handle(std::move(result));
+  }
   const Rule rule = info(op).rule;
   Node* nodes[3];
   if (same_tensors(list, rule, nodes)) {

@@ -10,17 +10,24 @@ namespace fornax {
 
 // ── Handles ──────────────────────────────────────────────────────────────────────────────────────
 Tensor::Tensor(const Tensor& other) : node_(other.node_) {
-  if (node_) node_->handles.fetch_add(1, std::memory_order_relaxed);
+  if (node_) node_->references.fetch_add(kHandle, std::memory_order_relaxed);
 }
 
 void Tensor::release() {
-  // The locked instruction is spared where nobody else knows the node; else a backward pass may be
-  // making a handle of a value that it has saved.
-  const bool alone = node_->handles.load(std::memory_order_acquire) == 1 &&
-                     node_->references.load(std::memory_order_acquire) == 1;
-  if (!alone && node_->handles.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (node_->tape.load(std::memory_order_relaxed)) return release_tracked();
+  // The locked instruction is spared where nobody else knows the node.
+  if (node_->references.load(std::memory_order_acquire) == kHandle ||
+      node_->references.fetch_sub(kHandle, std::memory_order_acq_rel) == kHandle) {
+    destroy(node_);
+  }
+}
+
+void Tensor::release_tracked() {
+  // Without this handle, but still with its reference: a backward pass may be making a handle of a
+  // value that it has saved.
+  const uint64_t before = node_->references.fetch_sub(kHandle - 1, std::memory_order_acq_rel);
   // The last handle: nobody can ask for gradients of this value any more.
-  if (node_->tape.load(std::memory_order_relaxed)) drop_tape(*node_);
+  if (handles_in(before) == 1) drop_tape(*node_);
   Ref<Node>::adopt(node_);
 }
 

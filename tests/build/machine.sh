@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# What the processor lacks, or the process may not use: narrower instructions, more threads than
+# there are, one processor of several, little memory.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+build=$1 failed=0
+
+# says WORDS COMMAND...: the command succeeds and says so.
+says() {
+  local words=$1 output
+  shift
+  if output=$("$@" 2>&1) && grep -qF -- "$words" <<<"$output"; then
+    echo "ok      $words: $*"
+  else
+    failed=1
+    printf 'FAILED  %s\n%s\n' "$words: $*" "$(tail -n 20 <<<"$output")"
+  fi
+}
+# refuses WORDS COMMAND...: the command fails by an error that says so.
+refuses() {
+  local words=$1 output
+  shift
+  if ! output=$("$@" 2>&1) && grep -qF -- "$words" <<<"$output"; then
+    echo "ok      $words: $*"
+  else
+    failed=1
+    printf 'FAILED  %s\n%s\n' "$words: $*" "$(tail -n 20 <<<"$output")"
+  fi
+}
+
+doctor=("$build/cli/fornax" doctor)
+says ", baseline, " env FORNAX_CPU_TARGET=baseline "${doctor[@]}"
+says "[  PASSED  ]" env FORNAX_CPU_TARGET=baseline "$build/tests/flex_kernels"
+if grep -qw avx2 /proc/cpuinfo; then
+  says ", avx2, " env FORNAX_CPU_TARGET=avx2 "${doctor[@]}"
+fi
+refuses "cpu_target: sse9 is no instruction set of this processor" \
+  env FORNAX_CPU_TARGET=sse9 "${doctor[@]}"
+says ", 64 threads" env FORNAX_THREADS=64 "${doctor[@]}"
+says "[  PASSED  ]" env FORNAX_THREADS=64 "$build/tests/flex_kernels"
+first=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/')
+says ", 1 thread" taskset -c "$first" "${doctor[@]}"
+exit $failed
