@@ -56,14 +56,14 @@ Type type_of_pointwise(const Signature& s) {
   if (first == 1 && !is_boolean(s.input(0).dtype)) {
     wrong_dtype(s, "the condition must be bool; compare it with != 0");
   }
-  Type type = s.input(0);
-  type.dtype = s.input(first).dtype;
+  Type type{s.input(first).dtype, s.input(0).shape};
   for (int i = 1; i < s.input_count; i++) {
-    if (s.input(i).dtype != type.dtype && i > first) {
+    const Type& next = s.input(i);
+    if (next.dtype != type.dtype && i > first) {
       wrong_dtype(s, "operands must share a dtype; cast one");
     }
-    if (s.input(i).shape == type.shape) continue;
-    type.shape = broadcast(type.shape, s.input(i).shape, info(s.op).name.data());
+    if (next.shape == type.shape) continue;
+    type.shape = broadcast(type.shape, next.shape, info(s.op).name.data());
   }
   check_dtype(s, rule, type.dtype);
   if (gives_boolean(rule)) type.dtype = DType::bool_;

@@ -38,9 +38,6 @@ struct Mine {
   }
 };
 thread_local Mine mine;
-// The stream that the thread asked for last.  Without a destructor, so that access takes no
-// initialisation.
-constinit thread_local Stream* last = nullptr;
 
 Stream* claim_stream(int device) {
   Streams& streams = streams_of(device);
@@ -106,13 +103,13 @@ Stream::Stream(int device)
       flush_(std::make_unique<Flush>(device)) {}
 Stream::~Stream() = default;
 
-Stream& Stream::of_this_thread(int device) {
-  if (last && last->device_ == device) [[likely]]
-    return *last;
+constinit thread_local Stream* Stream::last_ = nullptr;
+
+Stream& Stream::find(int device) {
   if (mine.by_device.size() <= size_t(device)) mine.by_device.resize(size_t(device) + 1);
   Stream*& stream = mine.by_device[size_t(device)];
   if (!stream) stream = claim_stream(device);
-  last = stream;
+  last_ = stream;
   return *stream;
 }
 

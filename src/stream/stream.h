@@ -26,7 +26,9 @@ class Stream {
   ~Stream();
 
   // The calling thread's stream for the device.
-  static Stream& of_this_thread(int device);
+  static Stream& of_this_thread(int device) {
+    return last_ && last_->device_ == device ? *last_ : find(device);
+  }
   // Flushes every thread's stream of the device.
   static void flush_all(int device);
 
@@ -35,7 +37,12 @@ class Stream {
   void flush();
 
  private:
+  static Stream& find(int device);
   void flush_locked();
+
+  // The stream that the thread asked for last.  Without a destructor, so that access takes no
+  // initialisation.
+  static constinit thread_local Stream* last_;
 
   const int64_t most_ops_, most_bytes_;
   const int device_;

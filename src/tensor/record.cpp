@@ -140,7 +140,8 @@ Tensor record_nodes(Op op, std::span<Node* const> inputs, Attributes attributes,
     throw_error(error.kind(), error.what(), site);
   }
   if (tracked && grads && is_floating(result->type.dtype)) track(*result, inputs);
-  if ((is_view(op) && view_now(*result, *inputs[0])) || run_small(*result, inputs)) {
+  if ((is_view(op) && view_now(*result, *inputs[0])) ||
+      (small_count(result->type.shape) > 0 && run_small(*result, inputs))) {
     return first_handle(std::move(result));
   }
   Stream& stream = Stream::of_this_thread(result->device);
