@@ -4,6 +4,7 @@
 #   ./do demo [OPTIONS]           train a classifier on Fashion-MNIST (fornax train fashion-mnist)
 #   ./do test [PRESET] [OPTIONS]  build and run every test; OPTIONS go to ctest (-R tensor)
 #   ./do sanitize NAME [OPTIONS]  the tests under a sanitizer: NAME is asan (with ubsan) or tsan
+#   ./do arm64 [OPTIONS]          the tests of the CPU on 64-bit ARM, under qemu; OPTIONS go to ctest
 #   ./do build [PRESET]           release (default), debug, asan, tsan; each also as PRESET-clang
 #   ./do bench NAME [--json]      run bench/NAME.cpp; without NAME, list them
 #   ./do size                     lines per room, and the weight of a shipped program
@@ -115,6 +116,35 @@ sanitize() {
   run_tests "$@"
 }
 
+# What to_build installs, for 64-bit ARM, unpacked into build/arm64/root: this system's own packages
+# stay as they are.
+fetch_arm64() {
+  local folder=$PWD/build/arm64 options packages=(zlib1g libmpfr6 libgmp-dev libgmp10 libsqlite3-0)
+  options=(-oAPT::Architecture=arm64 -oAPT::Architectures=arm64 -oDir::State::Lists="$folder/lists"
+    -oDir::Cache="$folder/cache" -oAPT::Sandbox::User="$(id -un)")
+  mapfile -t -O ${#packages[@]} packages < <(printf '%s\n' "${to_build[@]}" | grep -e '-dev$')
+  mkdir -p "$folder"/{lists/partial,cache/archives/partial,debs}
+  apt-get "${options[@]}" update -q >/dev/null
+  (cd "$folder/debs" && apt-get "${options[@]}" download -q "${packages[@]}" >/dev/null)
+  for package in "$folder"/debs/*.deb; do dpkg -x "$package" "$folder/root"; done
+}
+
+# A death test starts its program again, which the emulator does not.  The suites that say something
+# of the CPU's instructions; all ops would take the emulator an hour.
+arm64() {
+  need g++-aarch64-linux-gnu qemu-user "${to_build[@]}" "${to_test[@]}"
+  [ -d build/arm64/root ] || fetch_arm64
+  local suites=(flex flex_kernels tensor grad graph nn optim stream reference memory) results
+  build arm64 "${suites[@]/#/test_}" || { echo "0 passed, 1 failed"; return 1; }
+  results=$PWD/build/arm64/results
+  rm -rf "$results"
+  mkdir "$results"
+  GTEST_FILTER='-*DeathTest*' ctest --test-dir build/arm64 --output-on-failure -j "$(nproc)" \
+    --output-junit "$results/ctest-report.xml" \
+    -R "^($(IFS='|' && echo "${suites[*]}"))\$" "$@" || true
+  tally "$results/ctest-report.xml"
+}
+
 command=${1:-help}
 shift || true
 case $command in
@@ -125,6 +155,7 @@ case $command in
     exec build/release/cli/fornax train fashion-mnist "$@" ;;
   test) run_tests "$@" ;;
   sanitize) sanitize "$@" ;;
+  arm64) arm64 "$@" ;;
   build) build "${1:-release}" ;;
   bench)
     [ $# -gt 0 ] || { ls bench/*.cpp | sed 's|.*/|./do bench |; s|\.cpp$||'; exit; }

@@ -33,9 +33,6 @@ int64_t found_targets() {
   return targets;
 }
 
-// The wider of two targets has the lower bit.
-int64_t at_most(int64_t widest) { return ~(widest - 1); }
-
 }  // namespace
 
 // Without what the setting cpu_target forbids.  Error(value): it names no instruction set, or one
@@ -46,8 +43,9 @@ int64_t SupportedTargets() {
   if (wanted.empty()) return found;
   if (wanted == "baseline") return HWY_STATIC_TARGET | HWY_EMU128;
 #if HWY_ARCH_X86
+  constexpr int64_t kUpToAvx2 = ~(HWY_AVX2 - 1);  // the wider of two targets has the lower bit
   if (wanted == "avx512" && found & HWY_AVX3) return found;
-  if (wanted == "avx2" && found & HWY_AVX2) return found & at_most(HWY_AVX2);
+  if (wanted == "avx2" && found & HWY_AVX2) return found & kUpToAvx2;
 #endif
   fornax::fail(fornax::ErrorKind::value,
                "cpu_target: {} is no instruction set of this processor; use avx512, avx2 or "

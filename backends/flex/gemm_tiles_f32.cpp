@@ -1,8 +1,8 @@
 // The inner loops of products of f32, for each instruction set.
+#include "backends/flex/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/flex/gemm_tiles_f32.cpp"
-#include <hwy/foreach_target.h>
-#include "backends/flex/targets.h"
+#include <hwy/foreach_target.h>  // after targets.h, which chooses them
 
 #undef FORNAX_TILE_TYPE
 #undef FORNAX_FILL
