@@ -12,6 +12,7 @@
 #include "backends/flex/gemm_pack.h"
 #include "backends/flex/gemm_tiles.h"
 #include "backends/flex/pool.h"
+#include "backends/flex/winograd.h"
 #include "base/error.h"
 
 namespace fornax::flex {
@@ -227,11 +228,15 @@ std::unique_ptr<Kernel> prepare_convolve(const Group& group) {
   AnchorPlan plan = plan_of(group);
   FORNAX_CHECK(info(plan.op).family == Family::convolve && plan.inputs.size() == 2);
   if (!is_floating(plan.result.dtype)) return prepare_convolve_whole(std::move(plan));
-  if (plan.op == Op::convolve_weight) return prepare_convolve_weight(std::move(plan));
+  if (plan.op == Op::convolve_weight) {
+    if (!suits_winograd(plan)) return prepare_convolve_weight(std::move(plan));
+    return prepare_winograd_weight(plan, prepare_convolve_weight(plan));
+  }
   if (plan.result.dtype == DType::f64) {
     return std::make_unique<Convolution<double>>(std::move(plan));
   }
-  return std::make_unique<Convolution<float>>(std::move(plan));
+  if (!suits_winograd(plan)) return std::make_unique<Convolution<float>>(std::move(plan));
+  return prepare_winograd(plan, std::make_unique<Convolution<float>>(plan));
 }
 
 }  // namespace fornax::flex

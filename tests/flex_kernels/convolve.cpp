@@ -110,6 +110,61 @@ TEST(Convolve, ManyChannelsAndShortLines) {
   check(DType::f32, {40, 16, 16, 14, 14, window(3, 3, 1, 1, 1, 1, 1)}, Style::plain, random);
 }
 
+// Windows that go to Winograd's method: even and odd sizes, every padding, several blocks of lines,
+// depths and pictures; f64 goes the plain way.
+TEST(Convolve, TilesOfWinograd) {
+  std::mt19937 random(8);
+  for (const Style style : kStyles) {
+    check(DType::f32, {3, 24, 30, 9, 14, window(3, 3, 1, 1, 1, 1, 1)}, style, random);
+  }
+  for (const int64_t before : {0, 1, 2}) {
+    for (const int64_t after : {0, 1, 2}) {
+      check(DType::f32, {2, 20, 25, 7, 10, window(3, 3, 1, 1, before, after, 1)}, Style::plain,
+            random);
+      check(DType::f32, {1, 44, 42, 8, 9, window(3, 3, 1, 1, before, after, 2)}, Style::plain,
+            random);
+    }
+  }
+  check(DType::f32, {1, 300, 16, 6, 6, window(3, 3, 1, 1, 1, 1, 1)}, Style::plain, random);
+  check(DType::f32, {9, 33, 64, 14, 14, window(3, 3, 1, 1, 1, 1, 1)}, Style::plain, random);
+  check(DType::f32, {2, 32, 32, 5, 270, window(3, 3, 1, 1, 1, 1, 1)}, Style::plain, random);
+  check(DType::f64, {1, 32, 32, 6, 6, window(3, 3, 1, 1, 1, 1, 1)}, Style::plain, random);
+}
+
+// What is not finite reaches the results of its windows and no others, as what it is.
+TEST(Convolve, NotFiniteStaysInItsWindows) {
+  for (const double wrong : {double(INFINITY), double(-INFINITY), double(NAN), 3e38}) {
+    const Shape picture{2, 32, 8, 8}, kernel{32, 32, 3, 3};
+    Value x = operand(DType::f32, picture, Style::plain, [&](int64_t i) {
+      return i == 32 * 64 + 3 * 64 + 4 * 8 + 5 ? wrong : double(i % 7 - 3);
+    });
+    Value weight = operand(DType::f32, kernel, Style::plain,
+                           [](int64_t i) { return i % 5 == 2 ? 64.0 : double(i % 5); });
+    Window2d w = window(3, 3, 1, 1, 1, 1, 1);
+    w.extent[0] = w.extent[1] = 8;
+    std::vector<double> y(2 * 32 * 64), dx(y.size()), dw(32 * 32 * 9);
+    visit({2, 32, 32, 8, 8, w}, [&](size_t at_x, size_t at_weight, size_t at_y) {
+      y[at_y] += x.numbers[at_x] * weight.numbers[at_weight];
+      dx[at_x] += x.numbers[at_y] * weight.numbers[at_weight];
+      dw[at_weight] += x.numbers[at_y] * x.numbers[at_x];
+    });
+    const auto compare = [&](const Value& got, const std::vector<double>& want, const char* what) {
+      for (size_t i = 0; i < want.size(); i++) {
+        const double as_f32 = double(float(want[i]));
+        if (std::isfinite(as_f32)) {
+          ASSERT_NEAR(got.numbers[i], as_f32, 1e-6 * std::abs(as_f32) + 1e-2) << what << i;
+        } else {
+          ASSERT_EQ(std::isnan(got.numbers[i]), std::isnan(as_f32)) << what << i;
+          ASSERT_TRUE(std::isnan(as_f32) || got.numbers[i] == as_f32) << what << i;
+        }
+      }
+    };
+    compare(run(prepare_convolve, Op::convolve, {&x, &weight}, w.pack()), y, "y ");
+    compare(run(prepare_convolve, Op::convolve_input, {&x, &weight}, w.pack()), dx, "dx ");
+    compare(run(prepare_convolve, Op::convolve_weight, {&x, &x}, w.pack()), dw, "dw ");
+  }
+}
+
 TEST(Convolve, GroupsAndDepthwise) {
   std::mt19937 random(2);
   for (int64_t groups : {1, 2, 6}) {
