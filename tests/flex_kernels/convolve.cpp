@@ -177,6 +177,25 @@ TEST(Convolve, GroupsAndDepthwise) {
   }
 }
 
+// A channel on its own is read line by line: lines shorter and longer than vectors, all kinds of
+// windows, and padding that leaves lines of zeros alone.
+TEST(Convolve, DepthwiseLines) {
+  std::mt19937 random(9);
+  for (const Style style : kStyles) {
+    check(DType::f32, {2, 3, 3, 9, 40, window(3, 3, 1, 1, 1, 1, 3)}, style, random);
+  }
+  for (const int64_t width : {1, 7, 8, 31, 32, 45}) {
+    for (const int64_t size : {1, 2, 3, 5}) {
+      for (const int64_t stride : {1, 2}) {
+        for (const int64_t dilation : {1, 2}) {
+          check(DType::f32, {1, 2, 2, 11, width, window(size, size, stride, dilation, 1, 4, 2)},
+                Style::plain, random);
+        }
+      }
+    }
+  }
+}
+
 TEST(Convolve, EveryLayoutAndType) {
   std::mt19937 random(3);
   for (Style style : kStyles) {
@@ -240,8 +259,10 @@ TEST(PoolArgmax, WindowsLayoutsAndNan) {
         for (int64_t stride : {1, 2}) {
           for (int64_t dilation : {1, 2}) {
             const Window2d w = window(size, size, stride, dilation, size / 2, 0, 1);
-            Value x = random_operand(dtype, {2, 3, 8, 7}, style, random, -3, 3);
-            expect_same(run(prepare_pool, Op::pool_argmax, {&x}, w.pack()), pooled(x, w), "pool");
+            for (const int64_t width : {7, 38}) {  // more than a vector of windows
+              Value x = random_operand(dtype, {2, 3, 8, width}, style, random, -3, 3);
+              expect_same(run(prepare_pool, Op::pool_argmax, {&x}, w.pack()), pooled(x, w), "pool");
+            }
           }
         }
       }
@@ -252,6 +273,14 @@ TEST(PoolArgmax, WindowsLayoutsAndNan) {
   });
   const Window2d w = window(2, 2, 2, 1, 0, 0, 1);
   expect_same(run(prepare_pool, Op::pool_argmax, {&x}, w.pack()), pooled(x, w), "pool of nan");
+  for (const int64_t stride : {1, 2}) {  // ties, NaN and infinities among many windows
+    Value line = operand(DType::f32, {1, 2, 9, 41}, Style::plain, [](int64_t i) {
+      return i % 11 == 0 ? NAN : i % 13 == 0 ? INFINITY : i % 17 == 0 ? -INFINITY : double(i % 4);
+    });
+    const Window2d wide = window(3, 3, stride, 1, 1, 1, 1);
+    expect_same(run(prepare_pool, Op::pool_argmax, {&line}, wide.pack()), pooled(line, wide),
+                "pool of nan");
+  }
 }
 
 }  // namespace
