@@ -66,7 +66,7 @@ HWY_INLINE void combine_source(const float* const* from, int64_t at, int64_t cou
 HWY_INLINE void source_tiles(const Combined& lines, int64_t tiles, int64_t matrix, float* to) {
   const Floats d;
   for (int64_t j = 0; j < tiles; j += lanes()) {
-    for (int i = 0; i < 4; i++) {
+    FORNAX_UNROLL for (int i = 0; i < 4; i++) {
       const float* from = lines.data + i * lines.pitch + 2 * j;
       V even, odd, next_even, next_odd;
       load_pairs(from, even, odd);
@@ -111,7 +111,7 @@ void source_here(const SourceCall& call) {
 HWY_INLINE void result_tiles(const float* from, int64_t matrix, V (&top)[2], V (&bottom)[2]) {
   const Floats d;
   V upper[4], lower[4];
-  for (int q = 0; q < 4; q++) {
+  FORNAX_UNROLL for (int q = 0; q < 4; q++) {
     const float* column = from + q * matrix;
     const V a = hn::LoadU(d, column), b = hn::LoadU(d, column + 4 * matrix);
     const V c = hn::LoadU(d, column + 8 * matrix), e = hn::LoadU(d, column + 12 * matrix);
@@ -167,7 +167,7 @@ HWY_INLINE void gradient_tiles(const Combined& lines, int64_t tiles, int64_t mat
     const V left[4] = {even[0], hn::Add(even[0], even[1]), hn::Sub(even[0], even[1]),
                        hn::Neg(even[1])};
     const V right[4] = {odd[0], hn::Add(odd[0], odd[1]), hn::Sub(odd[0], odd[1]), hn::Neg(odd[1])};
-    for (int i = 0; i < 4; i++) {
+    FORNAX_UNROLL for (int i = 0; i < 4; i++) {
       float* out = to + 4 * i * matrix + j;
       hn::StoreU(left[i], d, out);
       hn::StoreU(hn::Add(left[i], right[i]), d, out + matrix);
