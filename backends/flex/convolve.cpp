@@ -23,6 +23,7 @@ namespace {
 
 constexpr int64_t kDepthBlock = 256;  // a strip of columns stays in the first-level cache
 constexpr int64_t kRowBlock = 144;    // panels of as many results stay in the second-level cache
+constexpr int64_t kRunBlock = 256;    // columns that are packed at a time
 constexpr int64_t kPackedPanels = 3;  // so many share packed columns
 
 // What is computed for one pair of axis passes.
@@ -150,9 +151,57 @@ class Convolution : public Kernel {
     std::byte* to = result + (image * shape[1] + group * results_) * plane *
                                  int64_t(size_of(plan_.result.dtype));
     for (const Pass& pass : passes_) {
-      run_pass(pass, from, weights, to);
+      is_direct(pass) ? run_direct(pass, from, weights, reinterpret_cast<T*>(to))
+                      : run_pass(pass, from, weights, to);
       weights += results_ * pass.depth;
     }
+  }
+
+  // Results of a pass that lie one after another as their positions in the planes do: lines, or all
+  // of them.
+  struct Runs {
+    int64_t count, length;
+  };
+  Runs runs_of(const Pass& pass) const {
+    const int64_t width = plan_.result.shape[3];
+    const bool all = planes_.pitch == width && pass.columns->count == width && pass.rows->step == 1;
+    return all ? Runs{1, pass.rows->count * width} : Runs{pass.rows->count, pass.columns->count};
+  }
+
+  // Whether the tiles write into the result, which they may do once.  Overlapping tiles at the end
+  // of every run are the price; what is saved, copying the sums, takes as long as a depth of ten.
+  bool is_direct(const Pass& pass) const {
+    if (plan_.result.dtype != dtype_of<T> || panels_ < kPackedPanels) return false;
+    const auto [count, length] = runs_of(pass);
+    const int64_t width = tile_table<T>().columns;
+    if (pass.columns->step != 1 || pass.depth < 1 || pass.depth > kDepthBlock) return false;
+    if (count < 1 || length < width) return false;
+    const int64_t computed = (length + width - 1) / width * width;
+    return (computed * count - pass.rows->count * planes_.pitch) * pass.depth < 10 * count * length;
+  }
+
+  void run_direct(const Pass& pass, const Source& source, const T* weights, T* to) const {
+    const TileTable<T>& tiles = tile_table<T>();
+    const Runs runs = runs_of(pass);
+    const int64_t length = runs.length;
+    const int64_t line = plan_.result.shape[3], plane = plan_.result.shape[2] * line;
+    const int64_t blocks = (length + kRunBlock - 1) / kRunBlock;
+    int64_t offsets[kDepthBlock];
+    find_offsets(pass, source, 0, pass.depth, offsets);
+    const int64_t work = length / blocks * results_ * pass.depth;
+    parallel(runs.count * blocks, grain_for(work), [&](int64_t begin, int64_t end) {
+      const int64_t most = kRunBlock / tiles.columns + 1;
+      Workspace strips(size_t(strip_size(pass.depth) * most) * sizeof(T));
+      for (int64_t i = begin; i < end; i++) {
+        const int64_t run = i / blocks, first = i % blocks * length / blocks;
+        const int64_t count = (i % blocks + 1) * length / blocks - first;
+        pack_whole_strips(source.data + run * planes_.pitch + first, offsets, pass.depth, count,
+                          strips.as<T>());
+        T* out = to + (pass.rows->first + run * pass.rows->step) * line + pass.columns->first;
+        const Block block{pass.depth, count, plane, false};
+        add_packed(block, strips.as<T>(), weights, out + first, count - tiles.columns);
+      }
+    });
   }
 
   // Columns per block: the block's results stay in the second-level cache, and one panel alone can
@@ -184,7 +233,7 @@ class Convolution : public Kernel {
           const Block at{depth, count, block, p > 0};
           if (packed) {
             pack_strips(source.data + first, offsets, depth, count, strips.as<T>());
-            add_packed(at, strips.as<T>(), weights + p * results_, sums.as<T>());
+            add_packed(at, strips.as<T>(), weights + p * results_, sums.as<T>(), block);
           } else {
             add_in_place(at, source.data + first, offsets, weights + p * results_, sums.as<T>());
           }
@@ -234,7 +283,19 @@ class Convolution : public Kernel {
     }
   }
 
-  void add_packed(const Block& block, const T* strips, const T* weights, T* sums) const {
+  // The same with a last strip that overlaps the one before instead of being cut.
+  static void pack_whole_strips(const T* from, const int64_t* offsets, int64_t depth,
+                                int64_t columns, T* to) {
+    const int64_t width = tile_table<T>().columns, whole = columns / width * width;
+    pack_strips(from, offsets, depth, whole, to);
+    if (whole == columns) return;
+    pack_strips(from + columns - width, offsets, depth, width,
+                to + whole / width * strip_size(depth));
+  }
+
+  // Strips begin no later than at column `last`.
+  void add_packed(const Block& block, const T* strips, const T* weights, T* sums,
+                  int64_t last) const {
     const TileTable<T>& tiles = tile_table<T>();
     int64_t offsets[kDepthBlock];
     for (int64_t p = 0; p < block.depth; p++) offsets[p] = p * tiles.columns;
@@ -247,7 +308,7 @@ class Convolution : public Kernel {
                               .a = weights + row * block.depth,
                               .b = strips + column / tiles.columns * strip_size(block.depth),
                               .offsets = offsets,
-                              .c = sums + row * block.sums_row + column,
+                              .c = sums + row * block.sums_row + std::min(column, last),
                               .c_row = block.sums_row,
                               .columns = tiles.columns,
                               .accumulate = block.accumulate});

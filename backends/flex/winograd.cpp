@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 
 #include "backends/flex/gemm.h"
 #include "backends/flex/gemm_pack.h"
@@ -24,40 +25,44 @@ constexpr int64_t kLeastTiles = 48, kMostTiles = 128;
 // them against c + k.
 constexpr int64_t kWorth = 10;
 
-// Where the 3x3 weights of output and input channels lie, turned round for convolve_input.
-struct Weights {
-  const float* data;
-  int64_t result, channel, row, column;
-};
+constexpr int64_t kPanelsTogether = 8;
 
-constexpr int64_t kLanes = 8;  // windows that are transformed at a time
-using Numbers = float[kLanes];
-
-// a, (a + b + c) / 2, (a - b + c) / 2 and c.
-void transform_three(const Numbers& a, const Numbers& b, const Numbers& c, Numbers* to,
-                     int64_t step) {
-  for (int64_t i = 0; i < kLanes; i++) {
-    const float outer = 0.5f * (a[i] + c[i]), middle = 0.5f * b[i];
-    to[0][i] = a[i];
-    to[step][i] = outer + middle;
-    to[2 * step][i] = outer - middle;
-    to[3 * step][i] = c[i];
-  }
+// Vectors that every processor has.
+typedef float Four __attribute__((vector_size(16)));
+Four load_four(const float* from) {
+  Four vector;
+  std::memcpy(&vector, from, sizeof(vector));
+  return vector;
 }
 
-// The 16 numbers of each of `count` windows.
-void transform_weights(const float* from, const Weights& w, int64_t count,
-                       Numbers (&to)[kWinogradMatrices]) {
-  Numbers window[9] = {}, columns[12];
-  for (int64_t k = 0; k < 9; k++) {
-    const float* at = from + k / 3 * w.row + k % 3 * w.column;
-    for (int64_t i = 0; i < count; i++) window[k][i] = at[i * w.result];
-  }
-  for (int j = 0; j < 3; j++) {
-    transform_three(window[j], window[3 + j], window[6 + j], columns + j, 3);
+// a, (a + b + c) / 2, (a - b + c) / 2 and c.
+void transform_three(Four a, Four b, Four c, Four (&to)[4]) {
+  const Four outer = 0.5f * (a + c), middle = 0.5f * b;
+  to[0] = a;
+  to[1] = outer + middle;
+  to[2] = outer - middle;
+  to[3] = c;
+}
+
+// The 16 numbers of four windows; to[m] has number m of each.
+void transform_windows(const float* const (&windows)[4], Four (&to)[kWinogradMatrices]) {
+  Four lines[4][4];  // of a window: its columns, in the last lane anything
+  for (int k = 0; k < 4; k++) {
+    const Four last = load_four(windows[k] + 5);
+    transform_three(load_four(windows[k]), load_four(windows[k] + 3),
+                    __builtin_shufflevector(last, last, 1, 2, 3, 3), lines[k]);
   }
   for (int i = 0; i < 4; i++) {
-    transform_three(columns[3 * i], columns[3 * i + 1], columns[3 * i + 2], to + 4 * i, 1);
+    const Four a = lines[0][i], b = lines[1][i], c = lines[2][i], e = lines[3][i];
+    const Four ac = __builtin_shufflevector(a, c, 0, 4, 1, 5);
+    const Four be = __builtin_shufflevector(b, e, 0, 4, 1, 5);
+    const Four ac_last = __builtin_shufflevector(a, c, 2, 6, 3, 7);
+    const Four be_last = __builtin_shufflevector(b, e, 2, 6, 3, 7);
+    Four numbers[4];
+    transform_three(__builtin_shufflevector(ac, be, 0, 4, 1, 5),
+                    __builtin_shufflevector(ac, be, 2, 6, 3, 7),
+                    __builtin_shufflevector(ac_last, be_last, 0, 4, 1, 5), numbers);
+    for (int q = 0; q < 4; q++) to[4 * i + q] = numbers[q];
   }
 }
 
@@ -123,35 +128,63 @@ class Winograd : public Kernel {
 
   // [group, matrix, depth block, panel, channel, row of the panel]
   void pack_weights(const InputView& weight, float* to) const {
-    const int64_t* strides = weight.strides;
-    Weights w{weight.as<float>(), strides[0], strides[1], strides[2], strides[3]};
-    if (adjoint_) {
-      std::swap(w.result, w.channel);
-      w.data += 2 * (w.row + w.column);
-      w.row = -w.row, w.column = -w.column;
+    const Shape& shape = weight.type.shape;
+    const Layout packed = row_major(shape);
+    const bool in_place = weight.strides[2] == 3 && weight.strides[3] == 1;
+    Workspace copy(in_place ? 0 : size_t(shape.element_count()) * sizeof(float));
+    if (!in_place) {
+      copy_box(sizeof(float), shape, weight.data, weight.strides, copy.as<float>(), packed.strides);
     }
-    parallel(sizes_.groups * panels_, grain_for(channels_ * 200), [&](int64_t begin, int64_t end) {
+    const int64_t* strides = in_place ? weight.strides : packed.strides;
+    const float* data = in_place ? weight.as<float>() : copy.as<float>();
+    const int64_t tasks = (panels_ + kPanelsTogether - 1) / kPanelsTogether;
+    const int64_t work = channels_ * kPanelsTogether * 200;
+    parallel(sizes_.groups * tasks, grain_for(work), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) {
-        const int64_t group = i / panels_, panel = i % panels_, row = panel_row(panel);
-        Weights first = w;
-        first.data += group * sizes_.outputs * strides[0] + row * w.result;
-        pack_panel_of(first, row, panel_row(panel + 1) - row,
-                      to + group * kWinogradMatrices * matrix_);
+        const int64_t group = i / tasks, panel = i % tasks * kPanelsTogether;
+        pack_panels({data + group * sizes_.outputs * strides[0], strides[adjoint_ ? 1 : 0],
+                     strides[adjoint_ ? 0 : 1]},
+                    panel, std::min(panel + kPanelsTogether, panels_),
+                    to + group * kWinogradMatrices * matrix_);
       }
     });
   }
 
-  void pack_panel_of(const Weights& w, int64_t row, int64_t rows, float* to) const {
+  struct Windows {
+    const float* data;
+    int64_t result, channel;  // strides
+  };
+
+  // Channel by channel for all these panels: in one order of the axes or the other, weights that
+  // are read one after another lie side by side.
+  void pack_panels(const Windows& w, int64_t begin, int64_t end, float* to) const {
     for (int64_t channel = 0; channel < channels_; channel++) {
       const int64_t p0 = channel / kDepthBlock * kDepthBlock;
       const int64_t depth = std::min(kDepthBlock, channels_ - p0);
-      float* out = to + p0 * results_ + row * depth + (channel - p0) * rows;
-      for (int64_t i = 0; i < rows; i += kLanes) {
-        const int64_t count = std::min(kLanes, rows - i);
-        Numbers numbers[kWinogradMatrices];
-        transform_weights(w.data + channel * w.channel + i * w.result, w, count, numbers);
-        for (int64_t m = 0; m < kWinogradMatrices; m++) {
-          std::copy_n(numbers[m], count, out + m * matrix_ + i);
+      for (int64_t panel = begin; panel < end; panel++) {
+        const int64_t row = panel_row(panel), rows = panel_row(panel + 1) - row;
+        pack_windows(w.data + channel * w.channel + row * w.result, w.result, rows,
+                     to + p0 * results_ + row * depth + (channel - p0) * rows);
+      }
+    }
+  }
+
+  // The windows of one channel and the rows of a panel, four at a time.
+  void pack_windows(const float* from, int64_t result, int64_t rows, float* to) const {
+    // A window that is turned round has the same numbers at other places.
+    constexpr int kPlaces[2][4] = {{0, 1, 2, 3}, {3, 1, 2, 0}};
+    const int(&places)[4] = kPlaces[adjoint_ ? 1 : 0];
+    for (int64_t i = 0; i < rows; i += 4) {
+      const float* windows[4];
+      for (int64_t k = 0; k < 4; k++) windows[k] = from + std::min(i + k, rows - 1) * result;
+      Four numbers[kWinogradMatrices];
+      transform_windows(windows, numbers);
+      for (int m = 0; m < kWinogradMatrices; m++) {
+        float* out = to + (4 * places[m / 4] + places[m % 4]) * matrix_ + i;
+        if (i + 4 <= rows) {
+          std::memcpy(out, &numbers[m], sizeof(Four));
+        } else {
+          for (int k = 0; k < int(rows - i); k++) out[k] = numbers[m][k];
         }
       }
     }

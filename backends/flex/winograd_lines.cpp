@@ -45,39 +45,62 @@ HWY_INLINE V load_some(const float* from, int64_t count) {
   return hn::MaskedLoad(hn::FirstN(Floats(), size_t(count)), Floats(), from);
 }
 
-// Lines of the source, combined with each other; columns are combined later.
-struct Combined {
+// Copies of lines with their padding, which stay in the first-level cache.  All lines of a channel
+// are copied before the first is read: what has just been stored cannot be loaded at another
+// alignment without a wait.
+struct Lines {
   float* data;
   int64_t pitch;
+  float* at(int64_t line) const { return data + line * pitch; }
 };
 
-// One vector of each line.
-HWY_INLINE void combine_source(const float* const* from, int64_t at, int64_t count, float* to,
-                               int64_t pitch) {
-  const Floats d;
-  const V a = load_some(from[0] + at, count), b = load_some(from[1] + at, count);
-  const V c = load_some(from[2] + at, count), e = load_some(from[3] + at, count);
-  hn::StoreU(hn::Sub(a, c), d, to + at);
-  hn::StoreU(hn::Add(b, c), d, to + pitch + at);
-  hn::StoreU(hn::Sub(c, b), d, to + 2 * pitch + at);
-  hn::StoreU(hn::Sub(b, e), d, to + 3 * pitch + at);
+// Whole vectors: what is behind `count` becomes 0.
+HWY_INLINE void copy_line(const float* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; i += lanes()) {
+    hn::StoreU(load_some(from + i, count - i), Floats(), to + i);
+  }
 }
 
-HWY_INLINE void source_tiles(const Combined& lines, int64_t tiles, int64_t matrix, float* to) {
+// The numbers of a vector of tiles, whose lines are `pitch` apart.
+HWY_INLINE void source_tiles(const float* from, int64_t pitch, int64_t matrix, float* to) {
   const Floats d;
-  for (int64_t j = 0; j < tiles; j += lanes()) {
-    FORNAX_UNROLL for (int i = 0; i < 4; i++) {
-      const float* from = lines.data + i * lines.pitch + 2 * j;
-      V even, odd, next_even, next_odd;
-      load_pairs(from, even, odd);
-      load_pairs(from + 2, next_even, next_odd);
-      float* out = to + 4 * i * matrix + j;
-      hn::StoreU(hn::Sub(even, next_even), d, out);
-      hn::StoreU(hn::Add(odd, next_even), d, out + matrix);
-      hn::StoreU(hn::Sub(next_even, odd), d, out + 2 * matrix);
-      hn::StoreU(hn::Sub(odd, next_odd), d, out + 3 * matrix);
+  V columns[4][4];
+  FORNAX_UNROLL for (int i = 0; i < 4; i++) {
+    V even, odd, next_even, next_odd;
+    load_pairs(from + i * pitch, even, odd);
+    load_pairs(from + i * pitch + 2, next_even, next_odd);
+    columns[0][i] = hn::Sub(even, next_even);
+    columns[1][i] = hn::Add(odd, next_even);
+    columns[2][i] = hn::Sub(next_even, odd);
+    columns[3][i] = hn::Sub(odd, next_odd);
+  }
+  FORNAX_UNROLL for (int q = 0; q < 4; q++) {
+    const V(&column)[4] = columns[q];
+    hn::StoreU(hn::Sub(column[0], column[2]), d, to + q * matrix);
+    hn::StoreU(hn::Add(column[1], column[2]), d, to + (4 + q) * matrix);
+    hn::StoreU(hn::Sub(column[2], column[1]), d, to + (8 + q) * matrix);
+    hn::StoreU(hn::Sub(column[1], column[3]), d, to + (12 + q) * matrix);
+  }
+}
+
+// Copies what line number l of the tiles reads and no line before it has read; returns where it
+// begins among the copies, of which `copied` exist.
+HWY_INLINE int64_t copy_source(const SourceCall& call, size_t l, int64_t offset, const Lines& lines,
+                               int64_t& copied) {
+  const SourceLine& line = call.lines[l];
+  const bool goes_on =
+      l > 0 && call.lines[l - 1].picture == line.picture && call.lines[l - 1].line + 2 == line.line;
+  const int64_t first = goes_on ? copied - 2 : copied;
+  for (int64_t i = goes_on ? 2 : 0; i < 4; i++, copied++) {
+    const int64_t at = line.line + i;
+    float* to = lines.at(copied) + call.before;
+    if (at >= 0 && at < call.height) {
+      copy_line(line.picture + offset + at * call.row, call.width, to);
+    } else {
+      std::fill_n(to, whole_vectors(call.width), 0.0f);
     }
   }
+  return first;
 }
 
 void source_here(const SourceCall& call) {
@@ -85,24 +108,22 @@ void source_here(const SourceCall& call) {
   // What a line of tiles reads, whole vectors of it, and where vectors of the picture may end.
   const int64_t pitch =
       std::max(2 * whole_vectors(to.tiles) + 2, call.before + whole_vectors(call.width)) + lanes();
-  Workspace memory(size_t(4 * pitch + call.width) * sizeof(float));
-  const Combined combined{memory.as<float>(), pitch};
-  float* zeros = combined.data + 4 * pitch;
-  std::fill_n(combined.data, 4 * pitch + call.width, 0.0f);
+  const int64_t count = int64_t(call.lines.size());
+  Workspace memory(size_t(4 * count * pitch) * sizeof(float) + size_t(count) * sizeof(int64_t));
+  int64_t* begins = memory.as<int64_t>();
+  const Lines lines{reinterpret_cast<float*>(begins + count), pitch};
+  std::fill_n(lines.data, 4 * count * pitch, 0.0f);
   for (int64_t channel = 0; channel < to.channels; channel++) {
-    float* out = to.data + channel * to.pitch;
     const int64_t offset = (call.first + channel) * call.channel;
-    for (const SourceLine& line : call.lines) {
-      const float* from[4];
-      for (int64_t i = 0; i < 4; i++) {
-        const bool inside = line.line + i >= 0 && line.line + i < call.height;
-        from[i] = inside ? line.picture + offset + (line.line + i) * call.row : zeros;
+    int64_t copied = 0;
+    for (size_t l = 0; l < call.lines.size(); l++) {
+      begins[l] = copy_source(call, l, offset, lines, copied);
+    }
+    float* out = to.data + channel * to.pitch;
+    for (int64_t l = 0; l < count; l++, out += to.tiles) {
+      for (int64_t j = 0; j < to.tiles; j += lanes()) {
+        source_tiles(lines.at(begins[l]) + 2 * j, pitch, to.matrix, out + j);
       }
-      for (int64_t at = 0; at < call.width; at += lanes()) {
-        combine_source(from, at, call.width - at, combined.data + call.before, pitch);
-      }
-      source_tiles(combined, to.tiles, to.matrix, out);
-      out += to.tiles;
     }
   }
 }
@@ -127,9 +148,13 @@ HWY_INLINE void result_tiles(const float* from, int64_t matrix, V (&top)[2], V (
 // The first `count` of the interleaved elements.
 HWY_INLINE void store_some_pairs(const V (&pair)[2], int64_t count, float* to) {
   if (count >= 2 * lanes()) return store_pairs(pair[0], pair[1], to);
+  const Floats d;
   float all[2 * hn::MaxLanes(Floats())];
   store_pairs(pair[0], pair[1], all);
-  std::copy_n(all, count, to);
+  hn::BlendedStore(hn::LoadU(d, all), hn::FirstN(d, size_t(count)), d, to);
+  if (count <= lanes()) return;
+  const V rest = hn::LoadU(d, all + lanes());
+  hn::BlendedStore(rest, hn::FirstN(d, size_t(count - lanes())), d, to + lanes());
 }
 
 bool result_here(const ResultCall& call) {
@@ -158,45 +183,43 @@ bool result_here(const ResultCall& call) {
   return hn::AllTrue(d, hn::Eq(wrong, hn::Zero(d)));
 }
 
-HWY_INLINE void gradient_tiles(const Combined& lines, int64_t tiles, int64_t matrix, float* to) {
+HWY_INLINE void gradient_tiles(const float* from, int64_t pitch, int64_t matrix, float* to) {
   const Floats d;
-  for (int64_t j = 0; j < tiles; j += lanes()) {
-    V even[2], odd[2];
-    load_pairs(lines.data + 2 * j, even[0], odd[0]);
-    load_pairs(lines.data + lines.pitch + 2 * j, even[1], odd[1]);
-    const V left[4] = {even[0], hn::Add(even[0], even[1]), hn::Sub(even[0], even[1]),
-                       hn::Neg(even[1])};
-    const V right[4] = {odd[0], hn::Add(odd[0], odd[1]), hn::Sub(odd[0], odd[1]), hn::Neg(odd[1])};
-    FORNAX_UNROLL for (int i = 0; i < 4; i++) {
-      float* out = to + 4 * i * matrix + j;
-      hn::StoreU(left[i], d, out);
-      hn::StoreU(hn::Add(left[i], right[i]), d, out + matrix);
-      hn::StoreU(hn::Sub(left[i], right[i]), d, out + 2 * matrix);
-      hn::StoreU(hn::Neg(right[i]), d, out + 3 * matrix);
-    }
+  V even[2], odd[2];
+  load_pairs(from, even[0], odd[0]);
+  load_pairs(from + pitch, even[1], odd[1]);
+  const V left[4] = {even[0], hn::Add(even[0], even[1]), hn::Sub(even[0], even[1]),
+                     hn::Neg(even[1])};
+  const V right[4] = {odd[0], hn::Add(odd[0], odd[1]), hn::Sub(odd[0], odd[1]), hn::Neg(odd[1])};
+  FORNAX_UNROLL for (int i = 0; i < 4; i++) {
+    float* out = to + 4 * i * matrix;
+    hn::StoreU(left[i], d, out);
+    hn::StoreU(hn::Add(left[i], right[i]), d, out + matrix);
+    hn::StoreU(hn::Sub(left[i], right[i]), d, out + 2 * matrix);
+    hn::StoreU(hn::Neg(right[i]), d, out + 3 * matrix);
   }
 }
 
 void gradient_here(const GradientCall& call) {
-  const Floats d;
   const TileMatrices<float>& to = call.to;
   const int64_t pitch = std::max(2 * whole_vectors(to.tiles), whole_vectors(call.width));
-  Workspace memory(size_t(2 * pitch + call.width) * sizeof(float));
-  const Combined lines{memory.as<float>(), pitch};
-  float* zeros = lines.data + 2 * pitch;
-  std::fill_n(lines.data, 2 * pitch + call.width, 0.0f);
+  const int64_t count = int64_t(call.lines.size());
+  Workspace memory(size_t(2 * count * pitch) * sizeof(float));
+  const Lines lines{memory.as<float>(), pitch};
+  std::fill_n(lines.data, 2 * count * pitch, 0.0f);
   for (int64_t channel = 0; channel < to.channels; channel++) {
-    float* out = to.data + channel * to.pitch;
-    for (const GradientLine& line : call.lines) {
-      const float* first = line.picture + (call.first + channel) * call.channel;
-      const float* second = line.count > 1 ? first + call.row : zeros;
-      for (int64_t at = 0; at < call.width; at += lanes()) {
-        const int64_t count = call.width - at;
-        hn::StoreU(load_some(first + at, count), d, lines.data + at);
-        hn::StoreU(load_some(second + at, count), d, lines.data + pitch + at);
+    const int64_t offset = (call.first + channel) * call.channel;
+    for (int64_t l = 0; l < count; l++) {
+      const GradientLine& line = call.lines[size_t(l)];
+      for (int64_t i = 0; i < line.count; i++) {
+        copy_line(line.picture + offset + i * call.row, call.width, lines.at(2 * l + i));
       }
-      gradient_tiles(lines, to.tiles, to.matrix, out);
-      out += to.tiles;
+    }
+    float* out = to.data + channel * to.pitch;
+    for (int64_t l = 0; l < count; l++, out += to.tiles) {
+      for (int64_t j = 0; j < to.tiles; j += lanes()) {
+        gradient_tiles(lines.at(2 * l) + 2 * j, pitch, to.matrix, out + j);
+      }
     }
   }
 }

@@ -61,14 +61,15 @@ class WinogradWeight : public Kernel {
     float* to = data_of<float>(outputs[0]);
     if (sizes_.images == 0) return void(std::fill_n(to, matrix_ * sizes_.groups * 9, 0.0f));
     const Pictures pictures(x), gradients(dy);
-    Workspace sums(size_t(kWinogradMatrices * matrix_) * sizeof(float));
+    const Ref<Buffer> memory =
+        allocate_buffer(0, size_t(kWinogradMatrices * matrix_) * sizeof(float));
+    float* sums = static_cast<float*>(memory->data);
     bool finite = true;
     for (int64_t group = 0; group < sizes_.groups; group++) {
       for (int64_t image = 0; image < sizes_.images; image += chunk_) {
-        add_chunk(pictures, gradients, group, image, std::min(chunk_, sizes_.images - image),
-                  sums.as<float>());
+        add_chunk(pictures, gradients, group, image, std::min(chunk_, sizes_.images - image), sums);
       }
-      finite &= write_back(sums.as<float>(), to + group * matrix_ * 9);
+      finite &= write_back(sums, to + group * matrix_ * 9);
     }
     if (!finite) plain_->run(inputs, outputs);
   }
