@@ -1,12 +1,14 @@
 // convolve and convolve_input; winograd.h explains the method.
 //
-// The weights become 16 matrices once per run.  Lines of tiles, of all pictures, are cut into
-// blocks: a block's tiles are transformed, multiplied matrix by matrix, and transformed back.
+// Lines of tiles, of all pictures, are cut into blocks, and results into parts of some panels.  Of
+// the larger operand, tiles or weights, each block or part is transformed when it is multiplied,
+// matrix by matrix; the smaller one as a whole before that.
 #include "backends/flex/winograd.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <vector>
 
 #include "backends/flex/gemm.h"
 #include "backends/flex/gemm_pack.h"
@@ -25,7 +27,7 @@ constexpr int64_t kLeastTiles = 48, kMostTiles = 128;
 // them against c + k.
 constexpr int64_t kWorth = 10;
 
-constexpr int64_t kPanelsTogether = 8;
+constexpr int64_t kPanelsTogether = 2;  // whose transformed weights stay in the L2 cache
 
 // Vectors that every processor has.
 typedef float Four __attribute__((vector_size(16)));
@@ -66,6 +68,24 @@ void transform_windows(const float* const (&windows)[4], Four (&to)[kWinogradMat
   }
 }
 
+// The weights, windows without gaps: in place, or a copy.
+struct Windows {
+  explicit Windows(const InputView& weight)
+      : in_place(weight.strides[2] == 3 && weight.strides[3] == 1),
+        memory(in_place ? 0 : size_t(weight.type.shape.element_count()) * sizeof(float)) {
+    const Layout packed = row_major(weight.type.shape);
+    std::copy_n(in_place ? weight.strides : packed.strides, 2, strides);
+    data = in_place ? weight.as<float>() : memory.as<float>();
+    if (in_place) return;
+    copy_box(sizeof(float), weight.type.shape, weight.data, weight.strides, memory.as<float>(),
+             packed.strides);
+  }
+  bool in_place;
+  Workspace memory;
+  const float* data;
+  int64_t strides[2];  // of outputs and inputs
+};
+
 class Winograd : public Kernel {
  public:
   Winograd(AnchorPlan plan, std::unique_ptr<Kernel> plain)
@@ -83,7 +103,7 @@ class Winograd : public Kernel {
     }
     lines_ = (target_[0] + 1) / 2;
     tiles_ = (target_[1] + 1) / 2;
-    matrix_ = results_ * channels_ + kWinogradSlack;  // not all at one place of the caches
+    few_tiles_ = sizes_.images * lines_ * tiles_ < results_;
     choose_block();
   }
 
@@ -91,21 +111,13 @@ class Winograd : public Kernel {
     if (plan_.result.shape.element_count() == 0) return;
     const InputView source(plan_, 0, inputs), weight(plan_, 1, inputs);
     const Pictures pictures(source);
-    const Ref<Buffer> memory =
-        allocate_buffer(0, size_t(sizes_.groups * kWinogradMatrices * matrix_) * sizeof(float));
-    float* weights = static_cast<float*>(memory->data);
-    pack_weights(weight, weights);
+    const Windows windows(weight);
     float* result = data_of<float>(outputs[0]);
-    const int64_t blocks = (sizes_.images * lines_ + block_ - 1) / block_;
-    const int64_t work = kWinogradMatrices * channels_ * results_ * block_ * tiles_;
-    std::atomic<bool> finite = true;
-    parallel(blocks * sizes_.groups, grain_for(work), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i++) {
-        const int64_t group = i / blocks, first = i % blocks * block_;
-        const float* matrices = weights + group * kWinogradMatrices * matrix_;
-        if (!run_block(pictures, group, first, matrices, result)) finite = false;
-      }
-    });
+    bool finite = true;
+    for (int64_t group = 0; group < sizes_.groups; group++) {
+      finite &= few_tiles_ ? run_parts(pictures, windows, group, result)
+                           : run_blocks(pictures, windows, group, result);
+    }
     if (!finite) plain_->run(inputs, outputs);
   }
 
@@ -126,51 +138,96 @@ class Winograd : public Kernel {
     }
   }
 
-  // [group, matrix, depth block, panel, channel, row of the panel]
-  void pack_weights(const InputView& weight, float* to) const {
-    const Shape& shape = weight.type.shape;
-    const Layout packed = row_major(shape);
-    const bool in_place = weight.strides[2] == 3 && weight.strides[3] == 1;
-    Workspace copy(in_place ? 0 : size_t(shape.element_count()) * sizeof(float));
-    if (!in_place) {
-      copy_box(sizeof(float), shape, weight.data, weight.strides, copy.as<float>(), packed.strides);
-    }
-    const int64_t* strides = in_place ? weight.strides : packed.strides;
-    const float* data = in_place ? weight.as<float>() : copy.as<float>();
+  // Panels [begin, end) and their results [row, row + rows).
+  struct Part {
+    int64_t begin, end, row, rows;
+  };
+  Part part_of(int64_t begin, int64_t end) const {
+    return {begin, end, panel_row(begin), panel_row(end) - panel_row(begin)};
+  }
+  // Elements of one of the 16 matrices of weights; they do not fall on one place of the caches.
+  int64_t matrix_size(const Part& part) const { return part.rows * channels_ + kWinogradSlack; }
+
+  // The weights of all results are transformed, then blocks of lines take turns.
+  bool run_blocks(const Pictures& source, const Windows& windows, int64_t group,
+                  float* result) const {
+    const Part all = part_of(0, panels_);
+    const Ref<Buffer> memory =
+        allocate_buffer(0, size_t(kWinogradMatrices * matrix_size(all)) * sizeof(float));
+    float* weights = static_cast<float*>(memory->data);
     const int64_t tasks = (panels_ + kPanelsTogether - 1) / kPanelsTogether;
-    const int64_t work = channels_ * kPanelsTogether * 200;
-    parallel(sizes_.groups * tasks, grain_for(work), [&](int64_t begin, int64_t end) {
+    parallel(tasks, grain_for(channels_ * kPanelsTogether * 200), [&](int64_t begin, int64_t end) {
+      pack_weights(windows, group, all, begin * kPanelsTogether,
+                   std::min(end * kPanelsTogether, panels_), weights);
+    });
+    const int64_t lines = sizes_.images * lines_, blocks = (lines + block_ - 1) / block_;
+    const int64_t work = kWinogradMatrices * channels_ * results_ * block_ * tiles_;
+    std::atomic<bool> finite = true;
+    parallel(blocks, grain_for(work), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) {
-        const int64_t group = i / tasks, panel = i % tasks * kPanelsTogether;
-        pack_panels({data + group * sizes_.outputs * strides[0], strides[adjoint_ ? 1 : 0],
-                     strides[adjoint_ ? 0 : 1]},
-                    panel, std::min(panel + kPanelsTogether, panels_),
-                    to + group * kWinogradMatrices * matrix_);
+        const int64_t first = i * block_, count = std::min(block_, lines - first);
+        const int64_t pitch = strips(count) * tile_table<float>().columns;
+        const int64_t matrix = channels_ * pitch + kWinogradSlack;
+        Workspace numbers(size_t(kWinogradMatrices * matrix) * sizeof(float));
+        const TileMatrices<float> tiles{numbers.as<float>(), pitch, matrix, channels_, tiles_};
+        transform(source, group, first, count, 0, tiles);
+        if (!multiply(all, weights, tiles, group, first, count, result)) finite = false;
       }
     });
+    return finite;
   }
 
-  struct Windows {
-    const float* data;
-    int64_t result, channel;  // strides
-  };
+  // The tiles of all lines are transformed, then parts of the weights take turns.
+  bool run_parts(const Pictures& source, const Windows& windows, int64_t group,
+                 float* result) const {
+    const int64_t lines = sizes_.images * lines_;
+    // Every channel may be written by another thread.
+    const int64_t pitch = strips(lines) * tile_table<float>().columns + kWinogradSlack;
+    const int64_t matrix = channels_ * pitch + kWinogradSlack;
+    const Ref<Buffer> memory =
+        allocate_buffer(0, size_t(kWinogradMatrices * matrix) * sizeof(float));
+    const TileMatrices<float> tiles{static_cast<float*>(memory->data), pitch, matrix, channels_,
+                                    tiles_};
+    parallel(channels_, grain_for(lines * tiles_ * 16), [&](int64_t begin, int64_t end) {
+      transform(source, group, 0, lines, begin, tiles.some(begin, end));
+    });
+    const int64_t parts = (panels_ + kPanelsTogether - 1) / kPanelsTogether;
+    const int64_t work = kWinogradMatrices * channels_ * results_ / parts * lines * tiles_;
+    std::atomic<bool> finite = true;
+    parallel(parts, grain_for(work), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        const Part part = part_of(i * panels_ / parts, (i + 1) * panels_ / parts);
+        Workspace weights(size_t(kWinogradMatrices * matrix_size(part)) * sizeof(float));
+        pack_weights(windows, group, part, part.begin, part.end, weights.as<float>());
+        if (!multiply(part, weights.as<float>(), tiles, group, 0, lines, result)) finite = false;
+      }
+    });
+    return finite;
+  }
 
-  // Channel by channel for all these panels: in one order of the axes or the other, weights that
-  // are read one after another lie side by side.
-  void pack_panels(const Windows& w, int64_t begin, int64_t end, float* to) const {
+  // Panels [begin, end) of a part: [matrix, depth block, panel, channel, row of the panel].
+  // Channel by channel for all of them: in one order of the axes or the other, weights that are
+  // read one after another lie side by side.
+  void pack_weights(const Windows& windows, int64_t group, const Part& part, int64_t begin,
+                    int64_t end, float* to) const {
+    const float* first = windows.data + group * sizes_.outputs * windows.strides[0];
+    const int64_t result = windows.strides[adjoint_ ? 1 : 0];
+    const int64_t matrix = matrix_size(part);
     for (int64_t channel = 0; channel < channels_; channel++) {
       const int64_t p0 = channel / kDepthBlock * kDepthBlock;
       const int64_t depth = std::min(kDepthBlock, channels_ - p0);
+      const float* from = first + channel * windows.strides[adjoint_ ? 0 : 1];
       for (int64_t panel = begin; panel < end; panel++) {
         const int64_t row = panel_row(panel), rows = panel_row(panel + 1) - row;
-        pack_windows(w.data + channel * w.channel + row * w.result, w.result, rows,
-                     to + p0 * results_ + row * depth + (channel - p0) * rows);
+        pack_windows(from + row * result, result, rows, matrix,
+                     to + p0 * part.rows + (row - part.row) * depth + (channel - p0) * rows);
       }
     }
   }
 
   // The windows of one channel and the rows of a panel, four at a time.
-  void pack_windows(const float* from, int64_t result, int64_t rows, float* to) const {
+  void pack_windows(const float* from, int64_t result, int64_t rows, int64_t matrix,
+                    float* to) const {
     // A window that is turned round has the same numbers at other places.
     constexpr int kPlaces[2][4] = {{0, 1, 2, 3}, {3, 1, 2, 0}};
     const int(&places)[4] = kPlaces[adjoint_ ? 1 : 0];
@@ -180,7 +237,7 @@ class Winograd : public Kernel {
       Four numbers[kWinogradMatrices];
       transform_windows(windows, numbers);
       for (int m = 0; m < kWinogradMatrices; m++) {
-        float* out = to + (4 * places[m / 4] + places[m % 4]) * matrix_ + i;
+        float* out = to + (4 * places[m / 4] + places[m % 4]) * matrix + i;
         if (i + 4 <= rows) {
           std::memcpy(out, &numbers[m], sizeof(Four));
         } else {
@@ -190,60 +247,68 @@ class Winograd : public Kernel {
     }
   }
 
-  // False: a result may not be finite.
-  bool run_block(const Pictures& source, int64_t group, int64_t first, const float* weights,
-                 float* result) const {
-    const int64_t count = std::min(block_, sizes_.images * lines_ - first);
-    const int64_t pitch = strips(count) * tile_table<float>().columns;
-    const int64_t before = channels_ * pitch + kWinogradSlack;
-    const int64_t after = results_ * pitch + kWinogradSlack;
-    Workspace memory(size_t(kWinogradMatrices * (before + after)) * sizeof(float));
-    float* numbers = memory.as<float>();
-    float* sums = numbers + kWinogradMatrices * before;
-    SourceLine from[kMostTiles];
-    ResultLine to[kMostTiles];
-    const Shape& shape = plan_.result.shape;
-    const int64_t plane = target_[0] * target_[1];
+  // Tiles of lines [first, first + count) and of channels from `channel` on.
+  void transform(const Pictures& source, int64_t group, int64_t first, int64_t count,
+                 int64_t channel, const TileMatrices<float>& to) const {
+    std::vector<SourceLine> lines(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; i++) {
       const int64_t image = (first + i) / lines_, line = (first + i) % lines_;
-      from[i] = {source.data + image * source.strides[0] + group * channels_ * source.strides[1],
-                 2 * line - before_[0]};
-      to[i] = {result + (image * shape[1] + group * results_) * plane + 2 * line * target_[1],
-               std::min<int64_t>(2, target_[0] - 2 * line)};
+      lines[size_t(i)] = {
+          source.data + image * source.strides[0] + group * channels_ * source.strides[1],
+          2 * line - before_[0]};
     }
-    winograd_source({.lines = {from, size_t(count)},
-                     .first = 0,
+    winograd_source({.lines = lines,
+                     .first = channel,
                      .channel = source.strides[1],
                      .row = source.strides[2],
                      .height = source_[0],
                      .width = source_[1],
                      .before = before_[1],
-                     .to = {numbers, pitch, before, channels_, tiles_}});
-    for (int64_t m = 0; m < kWinogradMatrices; m++) {
-      multiply(weights + m * matrix_, numbers + m * before, pitch, sums + m * after);
-    }
-    return winograd_result({.lines = {to, size_t(count)},
-                            .channel = plane,
-                            .width = target_[1],
-                            .from = {sums, pitch, after, results_, tiles_}});
+                     .to = to});
   }
 
-  // One of the 16 products, of matrices whose lines are `pitch` apart.
-  void multiply(const float* weights, const float* numbers, int64_t pitch, float* sums) const {
+  // The results of a part in lines [first, first + count).  False: one may not be finite.
+  bool multiply(const Part& part, const float* weights, const TileMatrices<float>& tiles,
+                int64_t group, int64_t first, int64_t count, float* result) const {
+    const int64_t pitch = strips(count) * tile_table<float>().columns;
+    const int64_t matrix = part.rows * pitch + kWinogradSlack;
+    Workspace sums(size_t(kWinogradMatrices * matrix) * sizeof(float));
+    for (int64_t m = 0; m < kWinogradMatrices; m++) {
+      add_products(part, weights + m * matrix_size(part), tiles.data + m * tiles.matrix,
+                   tiles.pitch, sums.as<float>() + m * matrix, pitch);
+    }
+    std::vector<ResultLine> lines(static_cast<size_t>(count));
+    const int64_t plane = target_[0] * target_[1], channels = plan_.result.shape[1];
+    for (int64_t i = 0; i < count; i++) {
+      const int64_t image = (first + i) / lines_, line = (first + i) % lines_;
+      lines[size_t(i)] = {
+          result + (image * channels + group * results_ + part.row) * plane + 2 * line * target_[1],
+          std::min<int64_t>(2, target_[0] - 2 * line)};
+    }
+    return winograd_result({.lines = lines,
+                            .channel = plane,
+                            .width = target_[1],
+                            .from = {sums.as<float>(), pitch, matrix, part.rows, tiles_}});
+  }
+
+  // One of the 16 products.
+  void add_products(const Part& part, const float* weights, const float* numbers, int64_t pitch,
+                    float* sums, int64_t sums_pitch) const {
     const TileTable<float>& tiles = tile_table<float>();
     int64_t offsets[kDepthBlock];
     for (int64_t p = 0; p < kDepthBlock; p++) offsets[p] = p * pitch;
     for (int64_t p = 0; p < channels_; p += kDepthBlock) {
       const int64_t depth = std::min(kDepthBlock, channels_ - p);
-      for (int64_t panel = 0; panel < panels_; panel++) {
-        const int64_t row = panel_row(panel), rows = panel_row(panel + 1) - row;
+      for (int64_t panel = part.begin; panel < part.end; panel++) {
+        const int64_t row = panel_row(panel) - part.row;
+        const int64_t rows = panel_row(panel + 1) - panel_row(panel);
         tiles.packed[rows]({.depth = depth,
-                            .a = weights + p * results_ + row * depth,
+                            .a = weights + p * part.rows + row * depth,
                             .b = numbers + p * pitch,
                             .offsets = offsets,
-                            .c = sums + row * pitch,
-                            .c_row = pitch,
-                            .columns = pitch,
+                            .c = sums + row * sums_pitch,
+                            .c_row = sums_pitch,
+                            .columns = sums_pitch,
                             .accumulate = p > 0});
       }
     }
@@ -256,7 +321,8 @@ class Winograd : public Kernel {
   int64_t channels_, results_, panels_;  // per group: read, written, and panels of those
   int64_t source_[2], target_[2], before_[2];
   int64_t lines_, tiles_;  // lines of tiles per picture, tiles per line
-  int64_t matrix_, block_ = 1;
+  bool few_tiles_;         // fewer numbers than the weights have
+  int64_t block_ = 1;      // lines
 };
 
 }  // namespace
