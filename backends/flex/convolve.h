@@ -81,6 +81,10 @@ struct ConvolveSizes {
 };
 ConvolveSizes convolve_sizes(const AnchorPlan& plan);
 
+// convolve and convolve_input where every channel of f32 is on its own, read line by line.
+bool suits_depthwise(const AnchorPlan& plan);
+std::unique_ptr<Kernel> prepare_depthwise(AnchorPlan plan);
+
 // The weight gradient of floats, and all three ops on whole numbers.
 std::unique_ptr<Kernel> prepare_convolve_weight(AnchorPlan plan);
 std::unique_ptr<Kernel> prepare_convolve_whole(AnchorPlan plan);

@@ -5,15 +5,6 @@
 
 #include "backends/flex/gemm_tiles.h"
 
-// Accumulators stay in registers only when the loops over them are gone.
-#ifndef FORNAX_UNROLL
-#ifdef __clang__
-#define FORNAX_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define FORNAX_UNROLL _Pragma("GCC unroll 16")
-#endif
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace fornax::flex::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;

@@ -99,6 +99,7 @@ struct Scatter : Kernel {
 
   void run(std::span<const Argument> inputs, std::span<const Argument> outputs) const override {
     const InputView base(plan, 0, inputs), index(plan, 1, inputs), values(plan, 2, inputs);
+    if (inner == 1 && length > 0 && !halves) return run_lines(base, index, values, outputs[0]);
     const int64_t places = index.type.shape.element_count();
     const int64_t count = plan.result.shape.element_count();
     Workspace indices(size_t(rows && inner > 0 ? places / inner : places) * sizeof(int64_t));
@@ -129,6 +130,38 @@ struct Scatter : Kernel {
     }
     combine(static_cast<std::byte*>(result), indices.as<int64_t>(),
             copied ? memory.as<std::byte>() : values.as<std::byte>(), element);
+  }
+
+  // Nothing lies behind the axis: line by line, while one is in the cache.
+  void run_lines(const InputView& base, const InputView& index, const InputView& values,
+                 const Argument& output) const {
+    const size_t element = size_of(plan.result.dtype);
+    std::byte* result =
+        static_cast<std::byte*>(output.buffer->data) + output.offset * int64_t(element);
+    Shape lines = values.type.shape;
+    while (lines.rank() > settings.axis) lines.erase(lines.rank() - 1);
+    const int axis = settings.axis;
+    const bool in_place = values.strides[axis] == 1 || length == 1;
+    parallel(outer, (1 << 14) / (size + length) + 1, [&](int64_t begin, int64_t end) {
+      const int64_t one = 1;
+      Workspace places(size_t(length) * sizeof(int64_t));
+      Workspace copy(in_place ? 0 : size_t(length) * element);
+      StridedWalk<3> walk(lines, {base.strides, index.strides, values.strides});
+      walk.seek(begin);
+      for (int64_t i = begin; i < end; i++, walk.next()) {
+        std::byte* to = result + i * size * int64_t(element);
+        copy_box(element, {size}, base.as<std::byte>() + walk.offsets[0] * int64_t(element),
+                 base.strides + axis, to, &one);
+        resolve_indices(index, walk.offsets[1], index.strides[axis], length, Op::scatter, axis,
+                        size, places.as<int64_t>());
+        const std::byte* from = values.as<std::byte>() + walk.offsets[2] * int64_t(element);
+        if (!in_place) {
+          copy_box(element, {length}, from, values.strides + axis, copy.as<void>(), &one);
+          from = copy.as<std::byte>();
+        }
+        line(to, 1, places.as<int64_t>(), from, length);
+      }
+    });
   }
 
   // All indices in row-major order, one per row where rows are moved whole.

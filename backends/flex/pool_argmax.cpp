@@ -52,7 +52,13 @@ struct Pool : Kernel {
                 continue;
               }
             }
-            pool_row(plane, x.strides, row, memory.as<Order>(), to + row * width);
+            Span done{0, 0};
+            if constexpr (std::is_same_v<T, float>) {
+              if (x.strides[3] == 1) done = pool_middle(plane, x.strides[2], row, to + row * width);
+            }
+            pool_row(plane, x.strides, row, {0, done.begin}, memory.as<Order>(), to + row * width);
+            pool_row(plane, x.strides, row, {done.end, width}, memory.as<Order>(),
+                     to + row * width);
           }
         }
       });
@@ -71,19 +77,47 @@ struct Pool : Kernel {
            height * length < (int64_t(1) << 31);
   }
 
-  // One line of results, tap by tap in row-major order.  best holds the largest elements so far and
-  // to their places, -1 where there is none yet.
+  // The windows of a line that lie inside the picture from left to right, many at a time; returns
+  // which ones they are.
+  Span pool_middle(const float* plane, int64_t row_stride, int64_t row, int64_t* to) const {
+    const int64_t stride = window.stride[1], places = window.size[0] * window.size[1];
+    constexpr int64_t kMostPlaces = 64;
+    if (stride > 2 || places > kMostPlaces || height * length >= int64_t(1) << 31) return {0, 0};
+    // With stride 2 a vector also reads what is right of each element.
+    const int64_t last = (window.size[1] - 1) * window.dilation[1] - window.before[1];
+    Span span = inside(last + stride - 1, stride, length, width);
+    span.begin = inside(-window.before[1], stride, length, width).begin;
+    if (span.end <= span.begin) return {0, 0};
+    PoolTap taps[kMostPlaces];
+    size_t count = 0;
+    for (int64_t kh = 0; kh < window.size[0]; kh++) {
+      const int64_t ih = row * window.stride[0] + kh * window.dilation[0] - window.before[0];
+      if (ih < 0 || ih >= height) continue;
+      for (int64_t kw = 0; kw < window.size[1]; kw++) {
+        const int64_t place =
+            kw * window.dilation[1] - window.before[1] + span.begin * window.stride[1];
+        taps[count++] = {plane + ih * row_stride + place, ih * length + place};
+      }
+    }
+    if (count == 0) return {0, 0};
+    const bool done = pool_line({taps, count}, stride, span.end - span.begin, to + span.begin);
+    return done ? span : Span{0, 0};
+  }
+
+  // Some of a line of results, tap by tap in row-major order.  best holds the largest elements so
+  // far and to their places, -1 where there is none yet.
   template <class T, class Order>
-  void pool_row(const T* plane, const int64_t* strides, int64_t row, Order* best,
+  void pool_row(const T* plane, const int64_t* strides, int64_t row, Span some, Order* best,
                 int64_t* to) const {
-    std::fill_n(to, width, int64_t(-1));
-    std::fill_n(best, width, Order(0));
+    std::fill(to + some.begin, to + some.end, int64_t(-1));
+    std::fill(best + some.begin, best + some.end, Order(0));
     for (int64_t kh = 0; kh < window.size[0]; kh++) {
       const int64_t ih = row * window.stride[0] + kh * window.dilation[0] - window.before[0];
       if (ih < 0 || ih >= height) continue;
       for (int64_t kw = 0; kw < window.size[1]; kw++) {
         const int64_t place = kw * window.dilation[1] - window.before[1];
-        const Span span = inside(place, window.stride[1], length, width);
+        Span span = inside(place, window.stride[1], length, width);
+        span.begin = std::max(span.begin, some.begin), span.end = std::min(span.end, some.end);
         const T* from = plane + ih * strides[2] + place * strides[3];
         const int64_t step = window.stride[1] * strides[3], flat = ih * length + place;
         for (int64_t t = span.begin; t < span.end; t++) {
@@ -95,7 +129,7 @@ struct Pool : Kernel {
         }
       }
     }
-    for (int64_t t = 0; t < width; t++) to[t] = std::max(to[t], int64_t(0));
+    for (int64_t t = some.begin; t < some.end; t++) to[t] = std::max(to[t], int64_t(0));
   }
 
   AnchorPlan plan;

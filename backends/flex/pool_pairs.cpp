@@ -80,6 +80,38 @@ void pool_pairs_here(const float* top, const float* bottom, int64_t count, int64
   }
 }
 
+// Elements of one vector of windows, `kStride` apart.
+template <int kStride>
+HWY_INLINE hn::Vec<Floats> load_apart(const float* from) {
+  if constexpr (kStride == 1) return hn::LoadU(Floats(), from);
+  hn::Vec<Floats> even, odd;
+  load_pairs(from, even, odd);
+  return even;
+}
+
+template <int kStride>
+HWY_INLINE void pool_windows(std::span<const PoolTap> taps, int64_t t, int64_t* to) {
+  const Places places;
+  hn::Vec<Floats> best = load_apart<kStride>(taps[0].from + t * kStride);
+  auto flat = hn::Set(places, int32_t(taps[0].flat));
+  for (size_t k = 1; k < taps.size(); k++) {
+    take_larger(load_apart<kStride>(taps[k].from + t * kStride),
+                hn::Set(places, int32_t(taps[k].flat)), best, flat);
+  }
+  const auto steps = hn::Iota(places, int32_t(t));
+  store_wide(hn::Add(flat, kStride == 1 ? steps : hn::Add(steps, steps)), to + t);
+}
+
+bool pool_line_here(std::span<const PoolTap> taps, int64_t stride, int64_t count, int64_t* to) {
+  const int64_t lanes = int64_t(hn::Lanes(Floats()));
+  if (count < lanes) return false;
+  for (int64_t t = 0; t < count; t += lanes) {
+    const int64_t at = std::min(t, count - lanes);  // the last vector may overlap the one before
+    stride == 1 ? pool_windows<1>(taps, at, to) : pool_windows<2>(taps, at, to);
+  }
+  return true;
+}
+
 }  // namespace fornax::flex::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -87,10 +119,15 @@ HWY_AFTER_NAMESPACE();
 namespace fornax::flex {
 
 HWY_EXPORT(pool_pairs_here);
+HWY_EXPORT(pool_line_here);
 
 void pool_pairs(const float* top, const float* bottom, int64_t count, int64_t flat, int64_t length,
                 int64_t* to) {
   HWY_DYNAMIC_DISPATCH(pool_pairs_here)(top, bottom, count, flat, length, to);
+}
+
+bool pool_line(std::span<const PoolTap> taps, int64_t stride, int64_t count, int64_t* to) {
+  return HWY_DYNAMIC_DISPATCH(pool_line_here)(taps, stride, count, to);
 }
 
 }  // namespace fornax::flex

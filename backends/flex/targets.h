@@ -14,3 +14,10 @@
 #endif
 
 #define HWY_DISABLED_TARGETS (~(HWY_BASELINE_TARGETS | FORNAX_FURTHER_TARGETS))
+
+// Vectors in an array stay in registers only when the loops over them are gone.
+#ifdef __clang__
+#define FORNAX_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define FORNAX_UNROLL _Pragma("GCC unroll 16")
+#endif

@@ -110,6 +110,61 @@ TEST(Convolve, ManyChannelsAndShortLines) {
   check(DType::f32, {40, 16, 16, 14, 14, window(3, 3, 1, 1, 1, 1, 1)}, Style::plain, random);
 }
 
+// Windows that go to Winograd's method: even and odd sizes, every padding, several blocks of lines,
+// depths and pictures; f64 goes the plain way.
+TEST(Convolve, TilesOfWinograd) {
+  std::mt19937 random(8);
+  for (const Style style : kStyles) {
+    check(DType::f32, {3, 24, 30, 9, 14, window(3, 3, 1, 1, 1, 1, 1)}, style, random);
+  }
+  for (const int64_t before : {0, 1, 2}) {
+    for (const int64_t after : {0, 1, 2}) {
+      check(DType::f32, {2, 20, 25, 7, 10, window(3, 3, 1, 1, before, after, 1)}, Style::plain,
+            random);
+      check(DType::f32, {1, 44, 42, 8, 9, window(3, 3, 1, 1, before, after, 2)}, Style::plain,
+            random);
+    }
+  }
+  check(DType::f32, {1, 300, 16, 6, 6, window(3, 3, 1, 1, 1, 1, 1)}, Style::plain, random);
+  check(DType::f32, {9, 33, 64, 14, 14, window(3, 3, 1, 1, 1, 1, 1)}, Style::plain, random);
+  check(DType::f32, {2, 32, 32, 5, 270, window(3, 3, 1, 1, 1, 1, 1)}, Style::plain, random);
+  check(DType::f64, {1, 32, 32, 6, 6, window(3, 3, 1, 1, 1, 1, 1)}, Style::plain, random);
+}
+
+// What is not finite reaches the results of its windows and no others, as what it is.
+TEST(Convolve, NotFiniteStaysInItsWindows) {
+  for (const double wrong : {double(INFINITY), double(-INFINITY), double(NAN), 3e38}) {
+    const Shape picture{2, 32, 8, 8}, kernel{32, 32, 3, 3};
+    Value x = operand(DType::f32, picture, Style::plain, [&](int64_t i) {
+      return i == 32 * 64 + 3 * 64 + 4 * 8 + 5 ? wrong : double(i % 7 - 3);
+    });
+    Value weight = operand(DType::f32, kernel, Style::plain,
+                           [](int64_t i) { return i % 5 == 2 ? 64.0 : double(i % 5); });
+    Window2d w = window(3, 3, 1, 1, 1, 1, 1);
+    w.extent[0] = w.extent[1] = 8;
+    std::vector<double> y(2 * 32 * 64), dx(y.size()), dw(32 * 32 * 9);
+    visit({2, 32, 32, 8, 8, w}, [&](size_t at_x, size_t at_weight, size_t at_y) {
+      y[at_y] += x.numbers[at_x] * weight.numbers[at_weight];
+      dx[at_x] += x.numbers[at_y] * weight.numbers[at_weight];
+      dw[at_weight] += x.numbers[at_y] * x.numbers[at_x];
+    });
+    const auto compare = [&](const Value& got, const std::vector<double>& want, const char* what) {
+      for (size_t i = 0; i < want.size(); i++) {
+        const double as_f32 = double(float(want[i]));
+        if (std::isfinite(as_f32)) {
+          ASSERT_NEAR(got.numbers[i], as_f32, 1e-6 * std::abs(as_f32) + 1e-2) << what << i;
+        } else {
+          ASSERT_EQ(std::isnan(got.numbers[i]), std::isnan(as_f32)) << what << i;
+          ASSERT_TRUE(std::isnan(as_f32) || got.numbers[i] == as_f32) << what << i;
+        }
+      }
+    };
+    compare(run(prepare_convolve, Op::convolve, {&x, &weight}, w.pack()), y, "y ");
+    compare(run(prepare_convolve, Op::convolve_input, {&x, &weight}, w.pack()), dx, "dx ");
+    compare(run(prepare_convolve, Op::convolve_weight, {&x, &x}, w.pack()), dw, "dw ");
+  }
+}
+
 TEST(Convolve, GroupsAndDepthwise) {
   std::mt19937 random(2);
   for (int64_t groups : {1, 2, 6}) {
@@ -118,6 +173,25 @@ TEST(Convolve, GroupsAndDepthwise) {
             random);
       check(DType::f64, {1, 6, 6, 8, 8, window(3, 2, stride, 1, 1, 0, groups)}, Style::plain,
             random);
+    }
+  }
+}
+
+// A channel on its own is read line by line: lines shorter and longer than vectors, all kinds of
+// windows, and padding that leaves lines of zeros alone.
+TEST(Convolve, DepthwiseLines) {
+  std::mt19937 random(9);
+  for (const Style style : kStyles) {
+    check(DType::f32, {2, 3, 3, 9, 40, window(3, 3, 1, 1, 1, 1, 3)}, style, random);
+  }
+  for (const int64_t width : {1, 7, 8, 31, 32, 45}) {
+    for (const int64_t size : {1, 2, 3, 5}) {
+      for (const int64_t stride : {1, 2}) {
+        for (const int64_t dilation : {1, 2}) {
+          check(DType::f32, {1, 2, 2, 11, width, window(size, size, stride, dilation, 1, 4, 2)},
+                Style::plain, random);
+        }
+      }
     }
   }
 }
@@ -185,8 +259,10 @@ TEST(PoolArgmax, WindowsLayoutsAndNan) {
         for (int64_t stride : {1, 2}) {
           for (int64_t dilation : {1, 2}) {
             const Window2d w = window(size, size, stride, dilation, size / 2, 0, 1);
-            Value x = random_operand(dtype, {2, 3, 8, 7}, style, random, -3, 3);
-            expect_same(run(prepare_pool, Op::pool_argmax, {&x}, w.pack()), pooled(x, w), "pool");
+            for (const int64_t width : {7, 38}) {  // more than a vector of windows
+              Value x = random_operand(dtype, {2, 3, 8, width}, style, random, -3, 3);
+              expect_same(run(prepare_pool, Op::pool_argmax, {&x}, w.pack()), pooled(x, w), "pool");
+            }
           }
         }
       }
@@ -197,6 +273,14 @@ TEST(PoolArgmax, WindowsLayoutsAndNan) {
   });
   const Window2d w = window(2, 2, 2, 1, 0, 0, 1);
   expect_same(run(prepare_pool, Op::pool_argmax, {&x}, w.pack()), pooled(x, w), "pool of nan");
+  for (const int64_t stride : {1, 2}) {  // ties, NaN and infinities among many windows
+    Value line = operand(DType::f32, {1, 2, 9, 41}, Style::plain, [](int64_t i) {
+      return i % 11 == 0 ? NAN : i % 13 == 0 ? INFINITY : i % 17 == 0 ? -INFINITY : double(i % 4);
+    });
+    const Window2d wide = window(3, 3, stride, 1, 1, 1, 1);
+    expect_same(run(prepare_pool, Op::pool_argmax, {&line}, wide.pack()), pooled(line, wide),
+                "pool of nan");
+  }
 }
 
 }  // namespace
