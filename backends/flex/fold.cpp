@@ -161,9 +161,27 @@ void fold_rows(const T* const* rows, int n, int64_t width, T* result) {
 }
 
 template <class T>
+int64_t find_first(const T* x, int64_t count, T value) {
+  const Tag<T> d;
+  const auto lanes = int64_t(hn::Lanes(d));
+  const Num<T> wanted = splat(value);
+  const bool any_nan = value != value;
+  const auto is_it = [&](Num<T> number)
+                         HWY_ATTR { return any_nan ? number != number : number == wanted; };
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto found = is_it(Num<T>(hn::LoadU(d, x + i))).m;
+    if (!hn::AllFalse(d, found)) return i + int64_t(hn::FindKnownFirstTrue(d, found));
+  }
+  while (any_nan ? x[i] == x[i] : x[i] != value) i++;
+  return i;
+}
+
+template <class T>
 Folds<T> find_folds(Fold fold) {
   const auto loops = []<class F>(F) {
-    return Folds<T>{fold_block<F, T>, fold_short_rows<F, T>, fold_rows<F, T>};
+    return Folds<T>{fold_block<F, T>, fold_short_rows<F, T>, F::template scalar<T>, find_first<T>,
+                    fold_rows<F, T>};
   };
   switch (fold) {
     case Fold::sum:

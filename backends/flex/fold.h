@@ -14,6 +14,10 @@ struct Folds {
   T (*block)(const T* x, int64_t count);
   // result[r] of x[r * length] ... x[r * length + length - 1], length from 1 to kShortRow.
   void (*short_rows)(const T* x, int64_t rows, int64_t length, T* result);
+  // Of two numbers.
+  T (*pair)(T a, T b);
+  // Where in x[0, count) `value`, which may be NaN, stands first.  Requires: it does.
+  int64_t (*find)(const T* x, int64_t count, T value);
   // result[k] of rows[0][k] ... rows[n - 1][k], n from 1 to 8; result may be one of the rows.
   void (*rows)(const T* const* rows, int n, int64_t width, T* result);
 };

@@ -83,7 +83,7 @@ class Task {
   char* free_;
   std::vector<char*> slots_, buffers_, saved_;
   std::vector<Working> kept_, passes_;  // per level
-  std::vector<std::vector<std::unique_ptr<RowFolder>>> folders_;
+  std::vector<std::vector<RowFolder>> folders_;
 };
 
 size_t bytes_of(const RowCode& code) {
@@ -117,7 +117,7 @@ Task::Task(const RowCode& code, std::span<const Argument> inputs, std::span<cons
     add(level.pass, passes_);
     folders_.emplace_back();
     for (const RowCode::Folding& folding : level.foldings) {
-      folders_.back().push_back(make_row_folder(folding.computed, code.walk, folding.fold));
+      folders_.back().emplace_back(folding.computed, code.walk, folding.fold);
     }
   }
 }
@@ -252,12 +252,12 @@ const char* Task::folded(const RowCode::Folding& folding, int64_t row, int64_t o
 void Task::run_pass(size_t level, int64_t begin, int64_t count) {
   write_out(passes_[level], count);
   const std::vector<RowCode::Folding>& foldings = code_.levels[level].foldings;
-  const auto& folders = folders_[level];
+  std::vector<RowFolder>& folders = folders_[level];
   if (code_.together) {
     const int64_t start = begin * code_.walk.length;
     run_line(passes_[level], 0, 0, start, count * code_.walk.length);
     for (size_t i = 0; i < foldings.size(); i++) {
-      folders[i]->rows(folded(foldings[i], 0, 0, start), count, slots_[size_t(foldings[i].slot)]);
+      folders[i].rows(folded(foldings[i], 0, 0, start), count, slots_[size_t(foldings[i].slot)]);
     }
     return;
   }
@@ -266,11 +266,11 @@ void Task::run_pass(size_t level, int64_t begin, int64_t count) {
       const int64_t start = code_.walk.start(begin + row, other);
       run_line(passes_[level], row, other, start, code_.walk.length);
       for (size_t i = 0; i < foldings.size(); i++) {
-        folders[i]->line(other, folded(foldings[i], row, other, start));
+        folders[i].line(other, folded(foldings[i], row, other, start));
       }
     }
     for (size_t i = 0; i < foldings.size(); i++) {
-      folders[i]->finish(slots_[size_t(foldings[i].slot)], row);
+      folders[i].finish(slots_[size_t(foldings[i].slot)], row);
     }
   }
 }
