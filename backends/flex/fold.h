@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 
+#include "backends/flex/stages.h"
+
 namespace fornax::flex {
 
 enum class Fold : uint8_t { sum, prod, max, min };
@@ -23,6 +25,8 @@ struct Folds {
 };
 template <class T>
 Folds<T> folds(Fold fold);
+// The stage that folds registers of `lane` into memory x.
+AnyStage fold_stage(Fold fold, DType lane);
 
 inline constexpr int kRowsAtOnce = 8;
 inline constexpr int64_t kShortRow = 32;

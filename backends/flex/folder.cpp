@@ -102,6 +102,8 @@ class FolderOf : public Folder {
       numbers_.push(folds_.block(data + i, std::min(kBlock, count - i)));
     }
   }
+  char* next_rows() override { return reinterpret_cast<char*>(columns_.next()); }
+  void push_rows() override { columns_.push(); }
   void finish(char* result) override {
     if (width_ > 1) return columns_.finish(elements<T>(result));
     *elements<T>(result) = numbers_.finish();
@@ -122,6 +124,12 @@ class FolderOf : public Folder {
   Tree<T> columns_;
   NumberTree<T> numbers_;
 };
+
+template <class T>
+void fold_columns_of(Fold fold, const char* x, int64_t count, char* into) {
+  const T* rows[] = {elements<T>(into), elements<T>(x)};
+  folds<T>(fold).rows(rows, 2, count, elements<T>(into));
+}
 
 }  // namespace
 
@@ -158,6 +166,19 @@ std::unique_ptr<Folder> make_folder(DType computed, Fold fold, int64_t width) {
       return std::make_unique<FolderOf<uint64_t>>(fold, width);
     default:
       fail(ErrorKind::internal, "flex: reductions do not compute in {}", name_of(computed));
+  }
+}
+
+void fold_columns(Fold fold, DType computed, const char* x, int64_t count, char* into) {
+  switch (computed) {
+    case DType::f32:
+      return fold_columns_of<float>(fold, x, count, into);
+    case DType::f64:
+      return fold_columns_of<double>(fold, x, count, into);
+    case DType::i64:
+      return fold_columns_of<int64_t>(fold, x, count, into);
+    default:
+      return fold_columns_of<uint64_t>(fold, x, count, into);
   }
 }
 

@@ -30,6 +30,9 @@ class Folder {
   virtual void rows(const char* const* rows, int n) = 0;
   // Adds elements of a row; only the last of several calls may bring other than whole blocks.
   virtual void stretch(const char* x, int64_t count) = 0;
+  // Rows of columns that others fold: where to, then that it was done.
+  virtual char* next_rows() = 0;
+  virtual void push_rows() = 0;
   // The result of what was added since the last one, which is something: a number, or a row.
   virtual void finish(char* result) = 0;
   // Of whole rows that follow each other, at most a block each.
@@ -39,6 +42,9 @@ class Folder {
 };
 // `computed`: a dtype that reductions compute in; `width`: 1 where rows are folded.
 std::unique_ptr<Folder> make_folder(DType computed, Fold fold, int64_t width);
+
+// Folds `count` columns, fewer than a pipeline's block, into others.
+void fold_columns(Fold fold, DType computed, const char* x, int64_t count, char* into);
 
 struct Walk;
 

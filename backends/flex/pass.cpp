@@ -6,6 +6,8 @@
 namespace fornax::flex {
 namespace {
 
+constexpr int64_t kWide = 256;  // columns that are folded as they are computed
+
 char* first_byte(const Argument& argument, DType dtype) {
   return static_cast<char*>(argument.buffer->data) + argument.offset * int64_t(size_of(dtype));
 }
@@ -31,6 +33,7 @@ class PassKernel : public Kernel {
   std::vector<DType> stored_;
   std::optional<Program> program_;
   Stores stores_ = Stores::cached;
+  bool folds_columns_ = false;
 };
 
 // One thread's.
@@ -50,23 +53,37 @@ class PassValues : public Values {
   }
 
   void get(int64_t begin, int64_t end, char* const* buffers, const char** data) override {
-    size_t computed = 0;
     for (size_t k = 0; k < kernel_.operands_.size(); k++) {
-      const auto [dtype, input] = kernel_.operands_[k];
-      const int64_t before = begin * int64_t(size_of(dtype));
-      if (input >= 0) {
-        data[k] = first_byte(inputs_[size_t(input)], dtype) + before;
-      } else {
-        data[k] = buffers[k];
-        // Where element 0 would lie, if the buffer began there.
-        to_[computed++] =
-            reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(buffers[k]) - uintptr_t(before));
-      }
+      data[k] = in_memory(k, begin);
+      if (!data[k]) data[k] = buffers[k];
     }
-    if (run_) run_->run(to_, begin, end);
+    run(begin, end, buffers, false);
+  }
+  bool folds_columns() const override { return kernel_.folds_columns_; }
+  void fold(int64_t begin, int64_t end, char* const* into, bool first) override {
+    run(begin, end, into, first);
+  }
+  const char* in_memory(size_t k, int64_t begin) const override {
+    const auto& [dtype, input] = kernel_.operands_[k];
+    if (input < 0) return nullptr;
+    return first_byte(inputs_[size_t(input)], dtype) + begin * int64_t(size_of(dtype));
   }
 
  private:
+  // Computed values go to `to`.
+  void run(int64_t begin, int64_t end, char* const* to, bool first) {
+    if (!run_) return;
+    size_t computed = 0;
+    for (size_t k = 0; k < kernel_.operands_.size(); k++) {
+      const auto& [dtype, input] = kernel_.operands_[k];
+      if (input >= 0) continue;
+      // Where element 0 would lie, if element `begin` lay there.
+      const uintptr_t before = uintptr_t(begin) * size_of(dtype);
+      to_[computed++] = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(to[k]) - before);
+    }
+    run_->run(to_, begin, end, first);
+  }
+
   const PassKernel& kernel_;
   const std::span<const Argument> inputs_;
   std::optional<ProgramRun> run_;
@@ -79,6 +96,7 @@ PassKernel::PassKernel(PassPlan plan)
   const auto dtype_of = [&](int step) { return graph.steps[size_t(step)].type.dtype; };
   const size_t stored = graph.outputs.size() - reductions_.size();
   std::vector<int> computed;
+  std::vector<Fold> folds;
   for (size_t k = 0; k < reductions_.size(); k++) {
     const int step = graph.outputs[stored + k];
     const bool in_memory = step < int(plan.layouts.size()) &&
@@ -86,14 +104,18 @@ PassKernel::PassKernel(PassPlan plan)
                            is_contiguous(plan.domain, plan.layouts[size_t(step)]) &&
                            graph.steps[size_t(step)].type.shape == plan.domain;
     operands_.push_back({dtype_of(step), in_memory ? step : -1});
-    if (!in_memory) computed.push_back(step);
+    if (in_memory) continue;
+    computed.push_back(step);
+    folds.push_back(fold_of(reductions_[k]));
   }
   for (size_t i = 0; i < stored; i++) stored_.push_back(dtype_of(graph.outputs[i]));
   graph.outputs.resize(stored);
   graph.outputs.insert(graph.outputs.begin(), computed.begin(), computed.end());
   if (graph.outputs.empty()) return;
-  program_.emplace(graph, int(plan.layouts.size()), plan.domain, plan.layouts,
-                   CompileOptions{.apart = true, .close = int(computed.size()), .ahead = true});
+  CompileOptions options{.apart = true, .close = int(computed.size()), .ahead = true};
+  folds_columns_ = walk_.width >= kWide && !is_position(reductions_[0]);
+  if (folds_columns_) options.folds = std::move(folds);
+  program_.emplace(graph, int(plan.layouts.size()), plan.domain, plan.layouts, std::move(options));
   if (stored > 0) {
     stores_ = stores_of(plan.domain.element_count() * int64_t(size_of(stored_.back())));
   }

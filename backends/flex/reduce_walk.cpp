@@ -30,6 +30,7 @@ class Worker {
     }
     data_.resize(foldings.size());
     at_.resize(foldings.size());
+    into_.resize(foldings.size());
   }
 
   // Results of what is folded next are `index` elements behind these.
@@ -56,11 +57,12 @@ class Worker {
     for (size_t k = 0; k < folders_.size(); k++) folders_[k]->finish(at_[k]);
   }
   void apart_rows(int64_t start, int64_t stride, int n, int64_t width);
+  void folded_rows(int64_t start, int64_t stride, int n, int64_t width);
 
   const std::span<const Folding> foldings_;
   const std::unique_ptr<Values> values_;
   const Workspace memory_;
-  std::vector<char*> buffers_, at_;
+  std::vector<char*> buffers_, at_, into_;
   std::vector<const char*> data_;
   int64_t width_ = 0;  // of the folders
   std::vector<std::unique_ptr<Folder>> folders_;
@@ -111,14 +113,37 @@ void Worker::apart_rows(int64_t start, int64_t stride, int n, int64_t width) {
   for (size_t k = 0; k < folders_.size(); k++) folders_[k]->rows(&rows[k * kRowsAtOnce], n);
 }
 
+// Rows whose values are folded as they are computed.
+void Worker::folded_rows(int64_t start, int64_t stride, int n, int64_t width) {
+  for (size_t k = 0; k < folders_.size(); k++) into_[k] = folders_[k]->next_rows();
+  for (int r = 0; r < n; r++) {
+    const int64_t begin = start + r * stride;
+    values_->fold(begin, begin + width, into_.data(), r == 0);
+  }
+  for (size_t k = 0; k < folders_.size(); k++) {
+    if (!values_->in_memory(k, start)) {
+      folders_[k]->push_rows();
+      continue;
+    }
+    const char* rows[kRowsAtOnce];
+    for (int r = 0; r < n; r++) rows[r] = values_->in_memory(k, start + r * stride);
+    folders_[k]->rows(rows, n);
+  }
+}
+
 void Worker::strip(int64_t start, int64_t stride, int64_t count, int64_t width) {
   set_width(width);
   const auto rows_from = [&](int64_t row) {
     return int(std::min<int64_t>(kRowsAtOnce, count - row));
   };
-  if (width != stride) {
+  if (values_->folds_columns() || width != stride) {
     for (int64_t row = 0; row < count; row += kRowsAtOnce) {
-      apart_rows(start + row * stride, stride, rows_from(row), width);
+      const int64_t first = start + row * stride;
+      if (values_->folds_columns()) {
+        folded_rows(first, stride, rows_from(row), width);
+      } else {
+        apart_rows(first, stride, rows_from(row), width);
+      }
     }
     return finish();
   }
@@ -277,6 +302,7 @@ Walk::Walk(const Shape& domain, const Attributes& axes) {
 }
 
 int64_t Walk::start(int64_t keep, int64_t other) const {
+  if (outer_ == 1 && !reduced_[0]) return keep * strides_[0];
   int64_t offset = 0;
   for (int i = 0; i < outer_; i++) {
     int64_t& index = reduced_[i] ? other : keep;

@@ -18,6 +18,13 @@ class Values {
   // Elements [begin, end) of each value, in memory or computed to its buffer, which has room for
   // them: data says where.
   virtual void get(int64_t begin, int64_t end, char* const* buffers, const char** data) = 0;
+  // Whether values of columns are folded as they are computed, which is worth it for wide rows.
+  virtual bool folds_columns() const { return false; }
+  // Then elements [begin, end) of a row, folded into what lies at `into`, or stored there if they
+  // are the `first`.  What lies in memory is not looked at.
+  virtual void fold(int64_t, int64_t, char* const*, bool) {}
+  // Where value k lies in memory from element `begin` on, or null.
+  virtual const char* in_memory(size_t, int64_t) const { return nullptr; }
 };
 inline constexpr int64_t kBufferElements = 4096;
 

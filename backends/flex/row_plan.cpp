@@ -117,6 +117,14 @@ int RowPart::compute(int number) {
   return known_.back().second;
 }
 
+// Whether the step is computed here in lanes of 8 bytes, whatever it gives.
+bool RowPart::has_wide_operand(int number) const {
+  if (is_source(number)) return false;
+  const std::vector<int>& inputs = plan_.step(number).inputs;
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](int input) { return size_of(plan_.step(input).type.dtype) == 8; });
+}
+
 int RowPart::operand(int reduction) {
   const Op op = plan_.step(reduction).op;
   const Type& type = plan_.operand_of(reduction).type;
@@ -125,6 +133,8 @@ int RowPart::operand(int reduction) {
   if (is_question(op)) number = add(Op::cast, {DType::bool_, type.shape}, number);
   if (is_question(op) || type.dtype != computed) {
     number = add(Op::cast, {computed, type.shape}, number);
+  } else if (size_of(computed) == 4 && has_wide_operand(plan_.step(reduction).inputs[0])) {
+    number = add(Op::copy, type, number);
   }
   return number;
 }

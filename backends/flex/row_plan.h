@@ -49,7 +49,7 @@ class RowPart {
 
   // The part's number of a step, which is added to it with all that it needs; valid until finish().
   int want(int step);
-  // The same of a reduction's operand, in the dtype that it computes in.
+  // The same of a reduction's operand, in the dtype that it computes in and in lanes of that.
   int operand(int reduction);
   void give(int number) { graph.outputs.push_back(number); }
   // Puts inputs first.  Of the first `outputs` outputs those that are inputs become copies.
@@ -61,6 +61,7 @@ class RowPart {
  private:
   static constexpr int kWork = 1 << 20;  // steps of work are numbered from here before finish()
   bool is_source(int step) const;
+  bool has_wide_operand(int step) const;
   int compute(int step);
   int add(Op op, const Type& type, int input);
 

@@ -8,6 +8,7 @@
 #include "backends/flex/gemm_pack.h"
 #include "backends/flex/index.h"
 #include "backends/flex/pool.h"
+#include "base/error.h"
 
 namespace fornax::flex {
 namespace {
@@ -56,6 +57,8 @@ class Task {
     Pipeline pipeline;
     std::vector<const char*> from;
     std::vector<char*> to;
+    std::vector<int> moving;                       // inputs that lie elsewhere for each line
+    std::vector<std::vector<Operand*>> constants;  // per input that is a kept value
   };
   void add(const RowCode::Part& part, std::vector<Working>& list);
   char* take(size_t bytes) {
@@ -123,10 +126,14 @@ Task::Task(const RowCode& code, std::span<const Argument> inputs, std::span<cons
 }
 
 void Task::add(const RowCode::Part& part, std::vector<Working>& list) {
-  list.push_back({&part, Pipeline(part.code, take(Pipeline::bytes(part.code))),
+  list.push_back({&part,
+                  Pipeline(part.code, take(Pipeline::bytes(part.code))),
                   std::vector<const char*>(part.feeds.size()),
-                  std::vector<char*>(part.gives.size())});
-  Pipeline& pipeline = list.back().pipeline;
+                  std::vector<char*>(part.gives.size()),
+                  {},
+                  std::vector<std::vector<Operand*>>(part.feeds.size())});
+  Working& working = list.back();
+  Pipeline& pipeline = working.pipeline;
   for (size_t i = 0; i < part.feeds.size(); i++) {
     const Feed& feed = part.feeds[i];
     const Argument& argument = inputs_[size_t(feed.index)];
@@ -135,7 +142,11 @@ void Task::add(const RowCode::Part& part, std::vector<Working>& list) {
     } else if (feed.kind == Feed::Kind::constant) {
       pipeline.set_constant(int(i), feed.dtype, element_of(argument, feed.dtype, 0));
     } else if (feed.kind == Feed::Kind::fixed) {
-      list.back().from[i] = element_of(argument, feed.dtype, 0);
+      working.from[i] = element_of(argument, feed.dtype, 0);
+    } else {
+      working.moving.push_back(int(i));
+      if (feed.kind == Feed::Kind::kept)
+        working.constants[i] = pipeline.operands_of_constant(int(i));
     }
   }
 }
@@ -200,8 +211,9 @@ const char* Task::feed(Working& working, size_t i, int64_t row, int64_t other, i
     case Feed::Kind::kept:
       if (code_.together) return buffers_[size_t(feed.buffer)];
       if (feed.buffer >= 0) {
-        working.pipeline.point_constant(int(i),
-                                        buffers_[size_t(feed.buffer)] + row * kMaxVectorBytes);
+        for (Operand* operand : working.constants[i]) {
+          operand->base = buffers_[size_t(feed.buffer)] + row * kMaxVectorBytes;
+        }
       } else {
         working.pipeline.set_constant(int(i), feed.dtype, slots_[index] + size_t(row) * size);
       }
@@ -209,7 +221,7 @@ const char* Task::feed(Working& working, size_t i, int64_t row, int64_t other, i
     case Feed::Kind::saved:
       return saved_line(feed.index, row, other);
     default:
-      return working.from[i];
+      fail(ErrorKind::internal, "flex: an input of kind {} does not move", int(feed.kind));
   }
 }
 
@@ -227,8 +239,8 @@ void Task::write_out(const Working& working, int64_t count) {
 void Task::run_line(Working& working, int64_t row, int64_t other, int64_t start, int64_t count) {
   const RowCode::Part& part = *working.part;
   if (part.gives.empty()) return;
-  for (size_t i = 0; i < part.feeds.size(); i++) {
-    working.from[i] = feed(working, i, row, other, start, count);
+  for (const int i : working.moving) {
+    working.from[size_t(i)] = feed(working, size_t(i), row, other, start, count);
   }
   for (size_t i = 0; i < part.gives.size(); i++) {
     const Give& give = part.gives[i];

@@ -120,8 +120,10 @@ TEST(FlexRows, EqualTheirStepsBitForBit) {
       const int mixed = both.add(Op::add, {share, both.add(Op::mul, {g, lowest})});
       const int dot = both.add(Op::sum, {both.add(Op::mul, {mixed, g})});
       const int wide = both.cast(both.add(Op::sub, {mixed, dot}), DType::f64);
+      const int total = both.add(Op::sum, {both.cast(wide, DType::f32)});
       both.check(some_of(
-          {product, largest, shifted, left, power, sum, factor, share, mixed, dot, wide}, random));
+          {product, largest, shifted, left, power, sum, factor, share, mixed, dot, wide, total},
+          random));
       if (testing::Test::HasFatalFailure()) return;
     }
   }
