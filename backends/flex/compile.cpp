@@ -39,7 +39,7 @@ class Compiler {
         inputs_(int(reaches.size())),
         count_(int(graph.steps.size())),
         reaches_(reaches),
-        options_(options),
+        options_(std::move(options)),
         values_(graph.steps.size()) {}
 
   Code compile();
@@ -74,6 +74,7 @@ class Compiler {
   int memory_place(int step);
   void emit(AnyStage stage, int x = 0, int y = 0);
   void emit_store(int place);
+  void emit_fold(int index, DType dtype);
   void emit_cast(DType lane, DType to);
 
   void spill();
@@ -200,8 +201,19 @@ int Compiler::memory_place(int step) {
 void Compiler::emit(AnyStage stage, int x, int y) {
   FORNAX_CHECK(stage != nullptr);
   const Instruction instruction{stage, uint32_t(x), uint32_t(y)};
-  code_.segments.back().cached.push_back(instruction);
-  code_.segments.back().streamed.push_back(instruction);
+  Segment& segment = code_.segments.back();
+  for (auto* list : {&segment.cached, &segment.streamed, &segment.stored}) {
+    list->push_back(instruction);
+  }
+}
+
+// Folds what is in registers into output `index`.
+void Compiler::emit_fold(int index, DType dtype) {
+  const DType lane = lane_of(dtype, wide_);
+  FORNAX_CHECK(lane == dtype);
+  emit(fold_stage(options_.folds[size_t(index)], lane),
+       add_place({Place::Kind::folded, index, dtype}));
+  code_.segments.back().stored.back().stage = move_stage(Move::store, wide_, dtype);
 }
 
 void Compiler::emit_store(int place) {
@@ -358,6 +370,10 @@ void Compiler::place_result(const std::vector<int>& steps, size_t position) {
   if (used_later) tile_of(number);
   for (size_t i = 0; i < graph_.outputs.size(); i++) {
     if (graph_.outputs[i] != number) continue;
+    if (i < options_.folds.size()) {
+      emit_fold(int(i), dtype);
+      continue;
+    }
     const int place = add_place({Place::Kind::output, int(i), dtype});
     if (read_later) {
       code_.delayed.push_back({tile_of(number), int(i), dtype});
@@ -382,6 +398,7 @@ void Compiler::prefetch_inputs(const std::vector<int>& steps) {
                                  uint32_t(memory_place(input)), 0};
       code_.segments.back().streamed.push_back(prefetch);
       if (options_.ahead) code_.segments.back().cached.push_back(prefetch);
+      if (options_.ahead) code_.segments.back().stored.push_back(prefetch);
     }
   }
 }
@@ -411,6 +428,7 @@ void Compiler::compile_segment(const std::vector<int>& steps, bool wide) {
 
 Code Compiler::compile() {
   choose_widths();
+  code_.folds = options_.folds;
   for (bool wide = false, idle = false;; wide = !wide) {
     const std::vector<int> steps = take_segment(wide);
     if (steps.empty() && idle) break;
@@ -425,7 +443,7 @@ Code Compiler::compile() {
 double cost_of(Op op) { return op == Op::cast ? 0.06 : op_stages(DType::f32, op).cost; }
 
 Code compile(const Graph& graph, std::span<const Reach> reaches, CompileOptions options) {
-  return Compiler(graph, reaches, options).compile();
+  return Compiler(graph, reaches, std::move(options)).compile();
 }
 
 }  // namespace fornax::flex

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "backends/flex/fold.h"
 #include "backends/flex/stages.h"
 #include "graph/graph.h"
 
@@ -21,6 +22,7 @@ struct Place {
     constant,  // index: which vector of the constants
     slot,      // index: which spill slot
     tile,      // index: which tile
+    folded,    // index: which output, which is folded into what lies there
   };
   Kind kind;
   int index;
@@ -35,6 +37,7 @@ struct Constant {
 
 struct Segment {
   std::vector<Instruction> cached, streamed;  // streamed: stores past the caches, with prefetches
+  std::vector<Instruction> stored;            // as cached, with stores in place of folds
 };
 
 // An output that waits in a tile because segments after its own still read inputs it may overwrite.
@@ -48,6 +51,7 @@ struct Code {
   std::vector<Constant> constants;
   std::vector<Segment> segments;
   std::vector<Delayed> delayed;
+  std::vector<Fold> folds;  // of the first outputs
   int slots = 0, tiles = 0;
   double cost = 0;  // nanoseconds per element, estimated, without memory
 };
@@ -68,9 +72,11 @@ struct CompileOptions {
   bool apart = false;  // no output shares memory with an input
   int close = 0;       // so many outputs, the first ones, are never stored past the caches
   bool ahead = false;  // memory is asked for ahead whatever the stores
+  std::vector<Fold> folds = {};  // the first outputs are folded into what lies there
 };
 
-// Requires: the first `reaches.size()` steps are inputs and all others pointwise or cast.
+// Requires: the first `reaches.size()` steps are inputs and all others pointwise or cast; what is
+// folded is of a dtype that reductions compute in, and if that is f32 not made from one of 8 bytes.
 Code compile(const Graph& graph, std::span<const Reach> reaches, CompileOptions options = {});
 
 }  // namespace fornax::flex

@@ -1,4 +1,4 @@
-// Folds of contiguous elements and of rows.
+// Folds of contiguous elements, of rows and of registers.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/flex/fold.cpp"
 #include "backends/flex/targets.h"
@@ -6,7 +6,8 @@
 #include <hwy/foreach_target.h>  // after targets.h, which chooses them
 
 #include "backends/flex/fold.h"
-#include "backends/flex/number.inl"
+#include "backends/flex/stages.inl"
+#include "base/error.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fornax::flex {
@@ -119,6 +120,22 @@ T fold_block(const T* x, int64_t count) {
   return fold_lanes<F>(a[0]);
 }
 
+template <class F, class T>
+void stage_fold(const Instruction* pc, const Context* context, int64_t i, FORNAX_REGISTERS) {
+  const Tag<T> tag;
+  const Operand& operand = context->operands[pc->x];
+  T* p = reinterpret_cast<T*>(operand.base + i * operand.advance);
+  const auto lanes = int64_t(hn::Lanes(tag));
+  const auto fold = [&](Reg r, int64_t k) HWY_ATTR {
+    const Num<T> earlier(hn::LoadU(tag, p + k * lanes));
+    hn::StoreU(F::apply(earlier, from_register<T>(r)).v, tag, p + k * lanes);
+  };
+#define FORNAX_DO(r, k) fold(r, k);
+  FORNAX_EACH(FORNAX_DO)
+#undef FORNAX_DO
+  FORNAX_NEXT;
+}
+
 // Too short for vectors: the rows overlap in the processor.
 template <class F, class T>
 void fold_short_rows(const T* x, int64_t rows, int64_t length, T* result) {
@@ -127,13 +144,6 @@ void fold_short_rows(const T* x, int64_t rows, int64_t length, T* result) {
     for (int64_t i = 1; i < length; i++) all = F::scalar(all, x[i]);
     result[r] = all;
   }
-}
-
-template <class F, class T, class Load>
-HWY_INLINE Num<T> fold_eight(Load load) {
-  const Num<T> a = F::apply(load(0), load(1)), b = F::apply(load(2), load(3));
-  const Num<T> c = F::apply(load(4), load(5)), e = F::apply(load(6), load(7));
-  return F::apply(F::apply(a, b), F::apply(c, e));
 }
 
 template <class F, class T>
@@ -148,7 +158,8 @@ void fold_rows(const T* const* rows, int n, int64_t width, T* result) {
     };
     Num<T> all = load(0);
     if (n == kRowsAtOnce) {
-      all = fold_eight<F, T>(load);
+#pragma GCC unroll 8
+      for (int r = 1; r < kRowsAtOnce; r++) all = F::apply(all, load(r));
     } else {
       for (int r = 1; r < n; r++) all = F::apply(all, load(r));
     }
@@ -161,9 +172,27 @@ void fold_rows(const T* const* rows, int n, int64_t width, T* result) {
 }
 
 template <class T>
+int64_t find_first(const T* x, int64_t count, T value) {
+  const Tag<T> d;
+  const auto lanes = int64_t(hn::Lanes(d));
+  const Num<T> wanted = splat(value);
+  const bool any_nan = value != value;
+  const auto is_it = [&](Num<T> number)
+                         HWY_ATTR { return any_nan ? number != number : number == wanted; };
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto found = is_it(Num<T>(hn::LoadU(d, x + i))).m;
+    if (!hn::AllFalse(d, found)) return i + int64_t(hn::FindKnownFirstTrue(d, found));
+  }
+  while (any_nan ? x[i] == x[i] : x[i] != value) i++;
+  return i;
+}
+
+template <class T>
 Folds<T> find_folds(Fold fold) {
   const auto loops = []<class F>(F) {
-    return Folds<T>{fold_block<F, T>, fold_short_rows<F, T>, fold_rows<F, T>};
+    return Folds<T>{fold_block<F, T>, fold_short_rows<F, T>, F::template scalar<T>, find_first<T>,
+                    fold_rows<F, T>};
   };
   switch (fold) {
     case Fold::sum:
@@ -174,6 +203,34 @@ Folds<T> find_folds(Fold fold) {
       return loops(Largest());
     default:
       return loops(Smallest());
+  }
+}
+
+template <class T>
+AnyStage find_stage(Fold fold) {
+  switch (fold) {
+    case Fold::sum:
+      return AnyStage(stage_fold<Sum, T>);
+    case Fold::prod:
+      return AnyStage(stage_fold<Product, T>);
+    case Fold::max:
+      return AnyStage(stage_fold<Largest, T>);
+    default:
+      return AnyStage(stage_fold<Smallest, T>);
+  }
+}
+AnyStage find_stage_of(Fold fold, DType lane) {
+  switch (lane) {
+    case DType::f32:
+      return find_stage<float>(fold);
+    case DType::f64:
+      return find_stage<double>(fold);
+    case DType::i64:
+      return find_stage<int64_t>(fold);
+    case DType::u64:
+      return find_stage<uint64_t>(fold);
+    default:
+      fail(ErrorKind::internal, "flex: nothing is folded in lanes of {}", name_of(lane));
   }
 }
 Folds<float> find_f32(Fold fold) { return find_folds<float>(fold); }
@@ -192,6 +249,7 @@ HWY_EXPORT(find_f32);
 HWY_EXPORT(find_f64);
 HWY_EXPORT(find_i64);
 HWY_EXPORT(find_u64);
+HWY_EXPORT(find_stage_of);
 template <>
 Folds<float> folds<float>(Fold fold) {
   return HWY_DYNAMIC_DISPATCH(find_f32)(fold);
@@ -207,6 +265,10 @@ Folds<int64_t> folds<int64_t>(Fold fold) {
 template <>
 Folds<uint64_t> folds<uint64_t>(Fold fold) {
   return HWY_DYNAMIC_DISPATCH(find_u64)(fold);
+}
+
+AnyStage fold_stage(Fold fold, DType lane) {
+  return HWY_DYNAMIC_DISPATCH(find_stage_of)(fold, lane);
 }
 
 }  // namespace fornax::flex

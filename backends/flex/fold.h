@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 
+#include "backends/flex/stages.h"
+
 namespace fornax::flex {
 
 enum class Fold : uint8_t { sum, prod, max, min };
@@ -14,11 +16,17 @@ struct Folds {
   T (*block)(const T* x, int64_t count);
   // result[r] of x[r * length] ... x[r * length + length - 1], length from 1 to kShortRow.
   void (*short_rows)(const T* x, int64_t rows, int64_t length, T* result);
+  // Of two numbers.
+  T (*pair)(T a, T b);
+  // Where in x[0, count) `value`, which may be NaN, stands first.  Requires: it does.
+  int64_t (*find)(const T* x, int64_t count, T value);
   // result[k] of rows[0][k] ... rows[n - 1][k], n from 1 to 8; result may be one of the rows.
   void (*rows)(const T* const* rows, int n, int64_t width, T* result);
 };
 template <class T>
 Folds<T> folds(Fold fold);
+// The stage that folds registers of `lane` into memory x.
+AnyStage fold_stage(Fold fold, DType lane);
 
 inline constexpr int kRowsAtOnce = 8;
 inline constexpr int64_t kShortRow = 32;

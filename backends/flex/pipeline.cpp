@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "backends/flex/folder.h"
 #include "backends/flex/pool.h"
 
 namespace fornax::flex {
@@ -81,24 +82,19 @@ bool Pipeline::may_point(const Code& code, int input) {
   });
 }
 
-void Pipeline::point_constant(int input, const char* vector) {
+std::vector<Operand*> Pipeline::operands_of_constant(int input) const {
+  std::vector<Operand*> operands;
   for (size_t i = 0; i < code_.places.size(); i++) {
     const Place& place = code_.places[i];
     if (place.kind != Place::Kind::constant) continue;
-    if (code_.constants[size_t(place.index)].input != input) continue;
-    operands_[i].base = const_cast<char*>(vector);
+    if (code_.constants[size_t(place.index)].input == input) operands.push_back(operands_ + i);
   }
-}
-
-void Pipeline::execute(int64_t count, bool streamed) {
-  for (const Segment& segment : code_.segments) {
-    run_program((streamed ? segment.streamed : segment.cached).data(), operands_, count);
-  }
+  return operands;
 }
 
 // Elements begin + done ... of a stretch whose first `done` are computed; count is whole blocks.
 void Pipeline::blocks(const char* const* inputs, char* const* outputs, int64_t begin, int64_t done,
-                      int64_t count, Stores stores) {
+                      int64_t count, Stores stores, bool first) {
   bool aligned = stores == Stores::streamed;
   for (size_t i = 0; i < code_.places.size(); i++) {
     const Place& place = code_.places[i];
@@ -107,25 +103,32 @@ void Pipeline::blocks(const char* const* inputs, char* const* outputs, int64_t b
     if (place.kind == Place::Kind::output) {
       base = outputs[place.index] + (begin + done) * size;
       aligned &= reinterpret_cast<uintptr_t>(base) % kMaxVectorBytes == 0;
+    } else if (place.kind == Place::Kind::folded) {
+      base = outputs[place.index] + (begin + done) * size;
     } else if (place.kind == Place::Kind::tile) {
       base = tile(place.index) + done * size;
     } else if (place.kind == Place::Kind::input) {
       base = const_cast<char*>(inputs[place.index]) + (begin + done) * size;
     }
   }
-  execute(count, aligned);
+  for (const Segment& segment : code_.segments) {
+    const auto& program = first ? segment.stored : aligned ? segment.streamed : segment.cached;
+    run_program(program.data(), operands_, count);
+  }
 }
 
 // The last elements of a stretch, fewer than a block: a block in padded memory.
 void Pipeline::rest(const char* const* inputs, char* const* outputs, int64_t begin, int64_t done,
-                    int64_t count) {
+                    int64_t count, bool first) {
   const auto each = [&](Place::Kind kind, auto body) {
     for (size_t i = 0; i < code_.places.size(); i++) {
       const Place& place = code_.places[i];
       if (place.kind == kind) body(i, place.index, size_of(place.dtype));
     }
   };
-  each(Place::Kind::output, [&](size_t i, int, size_t) { operands_[i].base = pad(i); });
+  for (const Place::Kind kind : {Place::Kind::output, Place::Kind::folded}) {
+    each(kind, [&](size_t i, int, size_t) { operands_[i].base = pad(i); });
+  }
   each(Place::Kind::tile, [&](size_t i, int index, size_t size) {
     operands_[i].base = tile(index) + size_t(done) * size;
   });
@@ -133,17 +136,27 @@ void Pipeline::rest(const char* const* inputs, char* const* outputs, int64_t beg
     operands_[i].base = pad(i);
     std::memcpy(pad(i), inputs[index] + size_t(begin + done) * size, size_t(count) * size);
   });
-  execute(block_, false);
+  for (const Segment& segment : code_.segments) {
+    run_program(segment.stored.data(), operands_, block_);
+  }
   each(Place::Kind::output, [&](size_t i, int index, size_t size) {
     std::memcpy(outputs[index] + size_t(begin + done) * size, pad(i), size_t(count) * size);
+  });
+  each(Place::Kind::folded, [&](size_t i, int index, size_t size) {
+    char* into = outputs[index] + size_t(begin + done) * size;
+    if (first) {
+      std::memcpy(into, pad(i), size_t(count) * size);
+    } else {
+      fold_columns(code_.folds[size_t(index)], code_.places[i].dtype, pad(i), count, into);
+    }
   });
 }
 
 void Pipeline::stretch(const char* const* inputs, char* const* outputs, int64_t begin,
-                       int64_t count, Stores stores) {
+                       int64_t count, Stores stores, bool first) {
   const int64_t whole = count / block_ * block_;
-  if (whole > 0) blocks(inputs, outputs, begin, 0, whole, stores);
-  if (whole < count) rest(inputs, outputs, begin, whole, count - whole);
+  if (whole > 0) blocks(inputs, outputs, begin, 0, whole, stores, first);
+  if (whole < count) rest(inputs, outputs, begin, whole, count - whole, first);
   for (const Delayed& delayed : code_.delayed) {
     const size_t size = size_of(delayed.dtype);
     std::memcpy(outputs[delayed.output] + size_t(begin) * size, tile(delayed.tile),
@@ -151,10 +164,11 @@ void Pipeline::stretch(const char* const* inputs, char* const* outputs, int64_t 
   }
 }
 
-void Pipeline::run(const char* const* inputs, char* const* outputs, int64_t count, Stores stores) {
+void Pipeline::run(const char* const* inputs, char* const* outputs, int64_t count, Stores stores,
+                   bool first) {
   const int64_t longest = code_.tiles > 0 ? kTile : kUnbounded;
   for (int64_t begin = 0; begin < count; begin += longest) {
-    stretch(inputs, outputs, begin, std::min(longest, count - begin), stores);
+    stretch(inputs, outputs, begin, std::min(longest, count - begin), stores, first);
   }
 }
 

@@ -24,20 +24,20 @@ class Pipeline {
   // Whether all code that reads the constant input reads narrow lanes, so that it may lie
   // elsewhere: in a vector of them.
   static bool may_point(const Code& code, int input);
-  void point_constant(int input, const char* vector);
+  // Its operands, whose base may be set to such a vector.
+  std::vector<Operand*> operands_of_constant(int input) const;
   // Elements [0, count) of a stretch: where each input and each output begins.  Those of constants
-  // are not looked at.
+  // are not looked at.  What is to be folded is stored if it is the `first`.
   void run(const char* const* inputs, char* const* outputs, int64_t count,
-           Stores stores = Stores::cached);
+           Stores stores = Stores::cached, bool first = false);
 
  private:
   void stretch(const char* const* inputs, char* const* outputs, int64_t begin, int64_t count,
-               Stores stores);
+               Stores stores, bool first);
   void blocks(const char* const* inputs, char* const* outputs, int64_t begin, int64_t done,
-              int64_t count, Stores stores);
+              int64_t count, Stores stores, bool first);
   void rest(const char* const* inputs, char* const* outputs, int64_t begin, int64_t done,
-            int64_t count);
-  void execute(int64_t count, bool streamed);
+            int64_t count, bool first);
   char* tile(int index) const { return tiles_ + size_t(index) * tile_bytes(); }
   char* pad(size_t place) const { return pads_ + place * pad_bytes(); }
   static size_t pad_bytes();

@@ -10,7 +10,6 @@
 #include "backends/flex/gather.h"
 #include "backends/flex/kernels.h"
 #include "backends/flex/pool.h"
-#include "base/few.h"
 
 namespace fornax::flex {
 namespace {
@@ -64,7 +63,7 @@ void broadcast_strides(const Type& type, const Layout& layout, const Shape& doma
 }
 
 Program::Program(const Graph& original, int inputs, const Shape& domain,
-                 std::span<const Layout> layouts)
+                 std::span<const Layout> layouts, CompileOptions options)
     : count_(domain.element_count()) {
   const Graph graph = with_copies(original, inputs);
   for (int i = 0; i < inputs; i++) {
@@ -83,7 +82,7 @@ Program::Program(const Graph& original, int inputs, const Shape& domain,
     if (input.reach == Reach::gathered) input.tile = gathered_++;
     reaches.push_back(input.reach);
   }
-  code_ = compile(graph, reaches);
+  code_ = compile(graph, reaches, std::move(options));
   longest_run_ = gathered_ > 0 ? kTile : kUnbounded;
 }
 
@@ -141,49 +140,35 @@ double Program::cost() const {
   return cost;
 }
 
-// One call of Program::run, in scratch memory.
-class Run {
- public:
-  Run(const Program& program, std::span<const Argument> inputs, std::span<char* const> outputs,
-      Stores stores);
-  void stretch(int64_t begin, int64_t end);
+namespace {
 
- private:
-  static size_t tile_bytes() { return size_t(kTile) * 8; }
-  void fill_constants(Reach reach, int64_t element);
-  const char* element_of(size_t input, int64_t element) const;
+size_t tile_bytes() { return size_t(kTile) * 8; }
 
-  const Program& program_;
-  std::span<const Argument> inputs_;
-  std::span<char* const> outputs_;
-  Stores stores_;
-  char* tiles_;
-  Pipeline pipeline_;
-  Few<const char*, 8> from_;
-  Few<char*, 4> to_;
-};
+}  // namespace
 
-Run::Run(const Program& program, std::span<const Argument> inputs, std::span<char* const> outputs,
-         Stores stores)
+ProgramRun::ProgramRun(const Program& program, std::span<const Argument> inputs, Stores stores)
     : program_(program),
       inputs_(inputs),
-      outputs_(outputs),
       stores_(stores),
       tiles_(scratch(size_t(program.gathered_) * tile_bytes() + Pipeline::bytes(program.code_))),
       pipeline_(program.code_, tiles_ + size_t(program.gathered_) * tile_bytes()) {
   for (size_t i = 0; i < inputs.size(); i++) from_.push_back(nullptr);
-  for (size_t i = 0; i < outputs.size(); i++) to_.push_back(nullptr);
+  for (size_t i = 0; i < program.outputs_.size(); i++) to_.push_back(nullptr);
   fill_constants(Reach::constant, 0);
 }
 
-const char* Run::element_of(size_t input, int64_t element) const {
+ProgramRun::~ProgramRun() {
+  if (stores_ == Stores::streamed) hwy::FlushStream();
+}
+
+const char* ProgramRun::element_of(size_t input, int64_t element) const {
   const Program::Input& in = program_.inputs_[input];
   const Argument& argument = inputs_[input];
   const int64_t offset = argument.offset + program_.offset_of(in, element);
   return static_cast<const char*>(argument.buffer->data) + offset * int64_t(size_of(in.dtype));
 }
 
-void Run::fill_constants(Reach reach, int64_t element) {
+void ProgramRun::fill_constants(Reach reach, int64_t element) {
   for (size_t i = 0; i < program_.inputs_.size(); i++) {
     const Program::Input& input = program_.inputs_[i];
     if (input.reach != reach) continue;
@@ -195,7 +180,7 @@ void Run::fill_constants(Reach reach, int64_t element) {
   }
 }
 
-void Run::stretch(int64_t begin, int64_t end) {
+void ProgramRun::stretch(std::span<char* const> outputs, int64_t begin, int64_t end, bool first) {
   const int64_t count = end - begin;
   if (program_.row_ > 0) fill_constants(Reach::row_constant, begin);
   for (size_t i = 0; i < program_.inputs_.size(); i++) {
@@ -207,23 +192,25 @@ void Run::stretch(int64_t begin, int64_t end) {
            input.strides, begin, count, tile);
     from_[i] = tile;
   }
-  for (size_t i = 0; i < outputs_.size(); i++) {
-    to_[i] = outputs_[i] + begin * int64_t(size_of(program_.outputs_[i]));
+  for (size_t i = 0; i < outputs.size(); i++) {
+    to_[i] = outputs[i] + begin * int64_t(size_of(program_.outputs_[i]));
   }
-  pipeline_.run(from_.begin(), to_.begin(), count, stores_);
+  pipeline_.run(from_.begin(), to_.begin(), count, stores_, first);
+}
+
+void ProgramRun::run(std::span<char* const> outputs, int64_t begin, int64_t end, bool first) {
+  const int64_t row = program_.row_;
+  while (begin < end) {
+    int64_t next = std::min(end, begin + program_.longest_run_);
+    if (row > 0) next = std::min(next, begin / row * row + row);
+    stretch(outputs, begin, next, first);
+    begin = next;
+  }
 }
 
 void Program::run(std::span<const Argument> inputs, std::span<char* const> outputs, int64_t begin,
                   int64_t end, Stores stores) const {
-  if (begin >= end) return;
-  Run run(*this, inputs, outputs, stores);
-  while (begin < end) {
-    int64_t next = std::min(end, begin + longest_run_);
-    if (row_ > 0) next = std::min(next, begin / row_ * row_ + row_);
-    run.stretch(begin, next);
-    begin = next;
-  }
-  if (stores == Stores::streamed) hwy::FlushStream();
+  if (begin < end) ProgramRun(*this, inputs, stores).run(outputs, begin, end);
 }
 
 void Program::run_whole(std::span<const Argument> inputs, std::span<char* const> outputs,

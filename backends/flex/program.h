@@ -8,13 +8,15 @@
 
 #include "backend/backend.h"
 #include "backends/flex/pipeline.h"
+#include "base/few.h"
 
 namespace fornax::flex {
 
 class Program {
  public:
   // All steps have the shape `domain`; inputs broadcast to it.
-  Program(const Graph& graph, int inputs, const Shape& domain, std::span<const Layout> layouts);
+  Program(const Graph& graph, int inputs, const Shape& domain, std::span<const Layout> layouts,
+          CompileOptions options = {});
 
   // Computes elements [begin, end) of the domain in row-major order.  An output's pointer is where
   // element 0 would lie.
@@ -29,7 +31,7 @@ class Program {
   double cost() const;
 
  private:
-  friend class Run;
+  friend class ProgramRun;
   struct Input {
     DType dtype;
     bool number;  // comes as a scalar
@@ -51,6 +53,31 @@ class Program {
   int64_t longest_run_ = 0;  // elements
   int gathered_ = 0;
   Code code_;
+};
+
+// A program at work on one thread, in scratch memory of that thread: one at a time there.
+class ProgramRun {
+ public:
+  ProgramRun(const Program& program, std::span<const Argument> inputs, Stores stores);
+  ~ProgramRun();
+  ProgramRun(const ProgramRun&) = delete;
+  ProgramRun& operator=(const ProgramRun&) = delete;
+  // As Program::run; what is stored past the caches is there when this object has ended.
+  // Columns that are folded are stored if they are the `first`.
+  void run(std::span<char* const> outputs, int64_t begin, int64_t end, bool first = false);
+
+ private:
+  void stretch(std::span<char* const> outputs, int64_t begin, int64_t end, bool first);
+  void fill_constants(Reach reach, int64_t element);
+  const char* element_of(size_t input, int64_t element) const;
+
+  const Program& program_;
+  const std::span<const Argument> inputs_;
+  const Stores stores_;
+  char* tiles_;
+  Pipeline pipeline_;
+  Few<const char*, 8> from_;
+  Few<char*, 4> to_;
 };
 
 // How an input of `type` and `layout` is walked as it broadcasts to `domain`: one stride per axis.

@@ -1,298 +1,193 @@
-// prepare_reduce(): pointwise steps, one reduction, pointwise steps on its result.
-//
-// The first part is a Program whose first output is what is reduced, in the type that the reduction
-// computes in: f32 for all floats up to 32 bits, f64, i64, u64.  The last part is a Program that
-// casts the result to its dtype and goes on from there.  So there are loops for four types only,
-// and a reduction gives the same bits whatever is fused with it.
+// prepare_reduce(): groups with reductions.  Rows that fit the caches are a row program; everything
+// else is computed pass by pass, each of which goes through memory once and folds all that its
+// level reduces.  What a later pass had better find than compute again lies in memory of its own
+// while the kernel runs.
 #include <algorithm>
 
-#include "backends/flex/kernels.h"
 #include "backends/flex/memory.h"
-#include "backends/flex/program.h"
+#include "backends/flex/pass.h"
 #include "backends/flex/rows.h"
-#include "base/error.h"
 #include "graph/attributes.h"
 
 namespace fornax::flex {
 namespace {
 
-// Steps of a group copied to a graph of their own, with the inputs they read.
-class Part {
- public:
-  // result: the step that comes as a leaf of dtype `computed`; -1 for none.
-  Part(const Group& group, int result, DType computed)
-      : group_(group),
-        number_(size(), -1),
-        needed_(size(), false),
-        result_(result),
-        computed_(computed) {}
-
-  void want(int step) {
-    if (needed_[size_t(step)]) return;
-    needed_[size_t(step)] = true;
-    if (step == result_) return;
-    for (int input : group_.graph.steps[size_t(step)].inputs) want(input);
-  }
-  // Copies all wanted steps: inputs, then the reduction's result where it is wanted, then the rest.
-  void copy();
-  int append(Op op, DType dtype, const Shape& shape, int input) {
-    Step step;
-    step.op = op;
-    step.type = {dtype, shape};
-    step.inputs = {input};
-    graph.steps.push_back(step);
-    return int(graph.steps.size()) - 1;
-  }
-  int number(int step) const { return number_[size_t(step)]; }
-
-  Graph graph;
-  std::vector<int> inputs;  // of the group; -1: the reduction's result
-  std::vector<Layout> layouts;
-
- private:
-  size_t size() const { return group_.graph.steps.size(); }
-  void add(int step, Step copy) {
-    number_[size_t(step)] = int(graph.steps.size());
-    graph.steps.push_back(std::move(copy));
-  }
-
-  const Group& group_;
-  std::vector<int> number_;
-  std::vector<bool> needed_;
-  int result_;
-  DType computed_;
+// Where a step's value lies.
+struct Home {
+  enum class Kind : uint8_t { input, output, temporary };
+  Kind kind;
+  int index;
 };
 
-void Part::copy() {
-  const auto& steps = group_.graph.steps;
-  for (int i = 0; i < group_.inputs; i++) {
-    if (!needed_[size_t(i)]) continue;
-    add(i, steps[size_t(i)]);
-    inputs.push_back(i);
-    layouts.push_back(group_.layouts[size_t(i)]);
-  }
-  if (result_ >= 0 && needed_[size_t(result_)]) {
-    Step leaf;
-    leaf.type = {computed_, steps[size_t(result_)].type.shape};
-    layouts.push_back(row_major(leaf.type.shape));
-    inputs.push_back(-1);
-    graph.steps.push_back(leaf);
-  }
-  const int first = int(graph.steps.size());
-  if (result_ >= 0 && needed_[size_t(result_)]) {
-    const Type& type = steps[size_t(result_)].type;
-    number_[size_t(result_)] = append(Op::cast, type.dtype, type.shape, first - 1);
-  }
-  for (int i = group_.inputs; i < int(size()); i++) {
-    if (!needed_[size_t(i)] || i == result_) continue;
-    Step step = steps[size_t(i)];
-    for (int& input : step.inputs) input = number_[size_t(input)];
-    add(i, std::move(step));
-  }
-}
-
-std::vector<Argument> arguments_of(const Part& part, std::span<const Argument> inputs,
-                                   Buffer* result) {
-  std::vector<Argument> arguments;
-  for (int input : part.inputs) {
-    arguments.push_back(input < 0 ? Argument{result, 0, {}} : inputs[size_t(input)]);
-  }
-  return arguments;
-}
-
-char* first_byte(const Argument& argument, DType dtype) {
-  return static_cast<char*>(argument.buffer->data) + size_t(argument.offset) * size_of(dtype);
-}
-
-// Elements as the first program computes them, or as they lie in memory.
-template <class T>
-class Computed : public Elements<T> {
- public:
-  Computed(const Program& program, std::span<const Argument> inputs, std::vector<char*> outputs)
-      : program_(program), inputs_(inputs), outputs_(std::move(outputs)) {}
-
-  const T* get(int64_t begin, int64_t end, T* buffer) const override {
-    std::vector<char*> outputs = outputs_;
-    // Where element 0 would lie, if the buffer began there.
-    outputs[0] =
-        reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(buffer) - uintptr_t(begin) * sizeof(T));
-    program_.run(inputs_, outputs, begin, end);
-    return buffer;
-  }
-
- private:
-  const Program& program_;
-  std::span<const Argument> inputs_;
-  std::vector<char*> outputs_;
-};
-template <class T>
-class Stored : public Elements<T> {
- public:
-  explicit Stored(const T* data) : data_(data) {}
-  const T* get(int64_t begin, int64_t, T*) const override { return data_ + begin; }
-
- private:
-  const T* data_;
+struct Stage {
+  std::unique_ptr<Kernel> kernel;
+  std::vector<Home> inputs, outputs;
 };
 
-class ReduceKernel : public Kernel {
+class PassesKernel : public Kernel {
  public:
-  explicit ReduceKernel(const Group& group);
   void run(std::span<const Argument> inputs, std::span<const Argument> outputs) const override;
 
  private:
-  struct Output {
-    int index;  // of the group's outputs
-    DType dtype;
-  };
-  void split_outputs(const Group& group);
-  template <class T>
-  void reduce(std::span<const Argument> inputs, std::span<const Argument> outputs,
-              void* result) const;
+  friend class Maker;
 
-  Op op_;
-  DType computed_;  // what the reduction computes in
-  Shape result_shape_;
-  Walk walk_;
-  std::unique_ptr<Part> before_, after_;
-  std::vector<Output> before_outputs_, after_outputs_;
-  std::unique_ptr<Program> first_, last_;
-  int stored_input_ = -1;   // the group's input that is reduced as it lies in memory
-  int direct_output_ = -1;  // the output that the reduction itself writes
+  std::vector<Stage> stages_;
+  std::vector<size_t> temporaries_;  // bytes
 };
 
-ReduceKernel::ReduceKernel(const Group& group)
-    : op_(group.graph.steps[size_t(group.anchor)].op),
-      walk_(group.domain, axes_of(group.graph.steps[size_t(group.anchor)].attributes)) {
-  const Step& anchor = group.graph.steps[size_t(group.anchor)];
-  const int operand = anchor.inputs[0];
-  const DType dtype = group.graph.steps[size_t(operand)].type.dtype;
-  computed_ = computed_in(op_, dtype);
-  result_shape_ = anchor.type.shape;
-  split_outputs(group);
+class Maker {
+ public:
+  Maker(const RowPlan& plan, PassesKernel& kernel)
+      : plan_(plan), kernel_(kernel), result_(plan.step(plan.group.anchor).type.shape) {
+    for (int i = 0; i < int(plan.level.size()); i++) homes_.push_back({Home::Kind::input, i});
+  }
 
-  const bool stored = operand < group.inputs && dtype == computed_ && before_outputs_.empty() &&
-                      group.graph.steps[size_t(operand)].op == Op::leaf && !is_question(op_) &&
-                      is_contiguous(group.domain, group.layouts[size_t(operand)]);
-  if (stored) stored_input_ = operand;
-  before_ = std::make_unique<Part>(group, -1, computed_);
-  before_->want(operand);
-  for (const Output& output : before_outputs_)
-    before_->want(group.graph.outputs[size_t(output.index)]);
-  before_->copy();
-  int reduced = before_->number(operand);
-  if (is_question(op_)) reduced = before_->append(Op::cast, DType::bool_, group.domain, reduced);
-  if (before_->graph.steps[size_t(reduced)].type.dtype != computed_) {
-    reduced = before_->append(Op::cast, computed_, group.domain, reduced);
+  void make() {
+    for (int l = 0; l < int(plan_.levels.size()); l++) {
+      const RowPlan::Level& level = plan_.levels[size_t(l)];
+      if (!level.kept.empty()) add_pointwise(RowPart(plan_, l, true), level.kept, result_);
+      std::vector<int> whole = level.saved, folded;
+      for (const int step : level.whole) {
+        if (!plan_.saved[size_t(step)]) whole.push_back(step);
+      }
+      for (const int reduction : level.reductions) {
+        if (!is_position(plan_.step(reduction).op)) folded.push_back(reduction);
+      }
+      if (!folded.empty()) {
+        add_pass(RowPart(plan_, l, false), whole, folded);
+      } else if (!whole.empty()) {
+        add_pointwise(RowPart(plan_, l, false), whole, plan_.group.domain);
+      }
+      for (const int reduction : level.reductions) {
+        if (is_position(plan_.step(reduction).op))
+          add_pass(RowPart(plan_, l, false), {}, {reduction});
+      }
+    }
   }
-  before_->graph.outputs = {reduced};
-  for (const Output& output : before_outputs_) {
-    before_->graph.outputs.push_back(before_->number(group.graph.outputs[size_t(output.index)]));
-  }
-  first_ = std::make_unique<Program>(before_->graph, int(before_->inputs.size()), group.domain,
-                                     before_->layouts);
 
-  const DType given = is_position(op_) ? DType::i64 : computed_;
-  const bool only_result = after_outputs_.size() == 1 && given == anchor.type.dtype &&
-                           group.graph.outputs[size_t(after_outputs_[0].index)] == group.anchor;
-  if (only_result) {
-    direct_output_ = after_outputs_[0].index;
-    return;
+ private:
+  Home new_temporary(const Type& type) {
+    kernel_.temporaries_.push_back(size_t(type.shape.element_count()) * size_of(type.dtype));
+    return {Home::Kind::temporary, int(kernel_.temporaries_.size()) - 1};
   }
-  after_ = std::make_unique<Part>(group, group.anchor, given);
-  after_->want(group.anchor);
-  for (const Output& output : after_outputs_)
-    after_->want(group.graph.outputs[size_t(output.index)]);
-  after_->copy();
-  for (const Output& output : after_outputs_) {
-    after_->graph.outputs.push_back(after_->number(group.graph.outputs[size_t(output.index)]));
+  Home home_for(int step) {
+    const std::vector<int>& outputs = plan_.group.graph.outputs;
+    const auto found = std::find(outputs.begin(), outputs.end(), step);
+    homes_[size_t(step)] = found == outputs.end()
+                               ? new_temporary(plan_.step(step).type)
+                               : Home{Home::Kind::output, int(found - outputs.begin())};
+    return homes_[size_t(step)];
   }
-  last_ = std::make_unique<Program>(after_->graph, int(after_->inputs.size()), result_shape_,
-                                    after_->layouts);
+
+  // The stage that computes a finished part, and how its inputs lie; outputs are still to come.
+  std::pair<Stage, std::vector<Layout>> stage_of(const RowPart& part) const {
+    Stage stage;
+    std::vector<Layout> layouts;
+    for (const int step : part.sources) {
+      stage.inputs.push_back(homes_[size_t(step)]);
+      layouts.push_back(step < plan_.group.inputs ? plan_.group.layouts[size_t(step)]
+                                                  : row_major(plan_.step(step).type.shape));
+    }
+    return {std::move(stage), std::move(layouts)};
+  }
+
+  void add_pointwise(RowPart part, const std::vector<int>& given, const Shape& domain) {
+    for (const int step : given) part.give(part.want(step));
+    part.finish();
+    auto [stage, layouts] = stage_of(part);
+    for (const int step : given) stage.outputs.push_back(home_for(step));
+    Group group;
+    group.inputs = int(part.sources.size());
+    group.domain = domain;
+    group.layouts = std::move(layouts);
+    group.graph = std::move(part.graph);
+    stage.kernel = prepare_pointwise(group);
+    kernel_.stages_.push_back(std::move(stage));
+  }
+
+  void add_pass(RowPart part, const std::vector<int>& whole, const std::vector<int>& reductions) {
+    for (const int step : whole) part.give(part.want(step));
+    for (const int reduction : reductions) part.give(part.operand(reduction));
+    part.finish(whole.size());
+    auto [stage, layouts] = stage_of(part);
+    for (const int step : whole) stage.outputs.push_back(home_for(step));
+    std::vector<Stage> casts;
+    PassPlan pass;
+    for (const int reduction : reductions) {
+      const Step& own = plan_.step(reduction);
+      const DType computed = is_position(own.op) ? DType::i64 : computed_of(reduction);
+      pass.reductions.push_back(own.op);
+      const Home home = home_for(reduction);
+      if (own.type.dtype == computed) {
+        stage.outputs.push_back(home);
+      } else {
+        stage.outputs.push_back(new_temporary({computed, result_}));
+        casts.push_back(cast(computed, own.type.dtype, stage.outputs.back(), home));
+      }
+    }
+    pass.graph = std::move(part.graph);
+    pass.layouts = std::move(layouts);
+    pass.domain = plan_.group.domain;
+    pass.axes = axes_of(plan_.step(reductions[0]).attributes);
+    stage.kernel = prepare_pass(std::move(pass));
+    kernel_.stages_.push_back(std::move(stage));
+    for (Stage& stage_of_cast : casts) kernel_.stages_.push_back(std::move(stage_of_cast));
+  }
+
+  DType computed_of(int reduction) const {
+    return computed_in(plan_.step(reduction).op, plan_.operand_of(reduction).type.dtype);
+  }
+
+  Stage cast(DType from, DType to, const Home& source, const Home& result) const {
+    Group group;
+    group.inputs = 1;
+    group.domain = result_;
+    group.layouts = {row_major(result_)};
+    group.graph.steps = {{Op::leaf, {from, result_}, {}, {}, {}},
+                         {Op::cast, {to, result_}, {0}, {}, {}}};
+    group.graph.outputs = {1};
+    return {prepare_pointwise(group), {source}, {result}};
+  }
+
+  const RowPlan& plan_;
+  PassesKernel& kernel_;
+  const Shape result_;       // of the reductions
+  std::vector<Home> homes_;  // per step
+};
+
+void PassesKernel::run(std::span<const Argument> inputs, std::span<const Argument> outputs) const {
+  std::vector<Ref<Buffer>> buffers;
+  for (const size_t bytes : temporaries_) buffers.push_back(allocate_buffer(0, bytes));
+  const auto arguments = [&](const std::vector<Home>& homes) {
+    std::vector<Argument> list;
+    list.reserve(homes.size());
+    for (const Home& home : homes) {
+      const size_t index = size_t(home.index);
+      list.push_back(home.kind == Home::Kind::input    ? inputs[index]
+                     : home.kind == Home::Kind::output ? outputs[index]
+                                                       : Argument{buffers[index].get(), 0, {}});
+    }
+    return list;
+  };
+  for (const Stage& stage : stages_) {
+    stage.kernel->run(arguments(stage.inputs), arguments(stage.outputs));
+  }
 }
 
-// Outputs that depend on the reduction come after it.
-void ReduceKernel::split_outputs(const Group& group) {
-  const auto& steps = group.graph.steps;
-  std::vector<bool> depends(steps.size(), false);
-  depends[size_t(group.anchor)] = true;
-  for (size_t i = size_t(group.inputs); i < steps.size(); i++) {
-    for (int input : steps[i].inputs) depends[i] = depends[i] || depends[size_t(input)];
-  }
-  for (size_t i = 0; i < group.graph.outputs.size(); i++) {
-    const int step = group.graph.outputs[i];
-    // What neither depends on it nor has the domain's shape is computed beside the result.
-    const bool after = depends[size_t(step)] || steps[size_t(step)].type.shape != group.domain;
-    (after ? after_outputs_ : before_outputs_).push_back({int(i), steps[size_t(step)].type.dtype});
-  }
-}
-
-template <class T>
-void ReduceKernel::reduce(std::span<const Argument> inputs, std::span<const Argument> outputs,
-                          void* result) const {
-  const auto arguments = arguments_of(*before_, inputs, nullptr);
-  std::vector<char*> pointers = {nullptr};
-  for (const Output& output : before_outputs_) {
-    pointers.push_back(first_byte(outputs[size_t(output.index)], output.dtype));
-  }
-  std::unique_ptr<Elements<T>> elements;
-  if (stored_input_ >= 0) {
-    elements = std::make_unique<Stored<T>>(data_of<const T>(inputs[size_t(stored_input_)]));
-  } else {
-    elements = std::make_unique<Computed<T>>(*first_, arguments, pointers);
-  }
-  const double cost = stored_input_ >= 0 ? 0.08 * sizeof(T) : first_->cost();
-  if (is_position(op_)) {
-    reduce_position(walk_, *elements, fold_of(op_), cost, static_cast<int64_t*>(result));
-  } else if (walk_.empty && is_question(op_)) {
-    std::fill_n(static_cast<T*>(result), walk_.outputs(), T(op_ == Op::all));
-  } else {
-    reduce_fold(walk_, *elements, fold_of(op_), cost, static_cast<T*>(result));
-  }
-}
-
-void ReduceKernel::run(std::span<const Argument> inputs, std::span<const Argument> outputs) const {
-  const int64_t count = result_shape_.element_count();
-  if (count == 0) return;
-  Ref<Buffer> temporary;
-  void* result = nullptr;
-  if (direct_output_ >= 0) {
-    result = first_byte(outputs[size_t(direct_output_)], is_position(op_) ? DType::i64 : computed_);
-  } else {
-    temporary = allocate_buffer(0, size_t(count) * sizeof(int64_t));
-    result = temporary->data;
-  }
-  switch (computed_) {
-    case DType::f32:
-      reduce<float>(inputs, outputs, result);
-      break;
-    case DType::f64:
-      reduce<double>(inputs, outputs, result);
-      break;
-    case DType::i64:
-      reduce<int64_t>(inputs, outputs, result);
-      break;
-    default:
-      reduce<uint64_t>(inputs, outputs, result);
-      break;
-  }
-  if (!last_) return;
-  std::vector<char*> pointers;
-  for (const Output& output : after_outputs_) {
-    pointers.push_back(first_byte(outputs[size_t(output.index)], output.dtype));
-  }
-  last_->run_whole(arguments_of(*after_, inputs, temporary.get()), pointers);
+// Whether a row program would gain nothing: one reduction alone, which all threads can share.
+bool is_single(const RowPlan& plan) {
+  return plan.levels.size() == 2 && plan.levels[0].reductions.size() == 1 &&
+         plan.levels[1].whole.empty();
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_reduce(const Group& group) {
   const RowPlan plan(group);
-  if (plan.levels.size() == 2 && plan.levels[0].reductions.size() == 1 &&
-      plan.levels[1].whole.empty()) {
-    return std::make_unique<ReduceKernel>(group);
-  }
-  return has_rows(plan) ? prepare_rows(plan) : prepare_split(plan);
+  if (!is_single(plan) && has_rows(plan)) return prepare_rows(plan);
+  auto kernel = std::make_unique<PassesKernel>();
+  Maker(plan, *kernel).make();
+  return kernel;
 }
 
 }  // namespace fornax::flex

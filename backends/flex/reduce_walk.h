@@ -1,30 +1,30 @@
 // How a reduction walks its domain: the axes collapsed to alternately kept and reduced ones, and
 // the loops over them.  What order elements are combined in depends on the domain and axes alone.
 #pragma once
+#include <fornax/function.h>
 #include <fornax/shape.h>
 
 #include <memory>
+#include <span>
 
-#include "backends/flex/fold.h"
-#include "graph/op.h"
-#include "graph/type.h"
+#include "backends/flex/folder.h"
 
 namespace fornax::flex {
 
-// What the reduction `op` of elements of `dtype` computes in: f32 for all floats up to 32 bits,
-// f64, i64, u64.
-DType computed_in(Op op, DType dtype);
-Fold fold_of(Op op);
-constexpr bool is_position(Op op) { return op == Op::argmax || op == Op::argmin; }
-constexpr bool is_question(Op op) { return op == Op::any || op == Op::all; }
-
-// The elements to reduce, in row-major order of the domain.  Any thread, each with its own buffer.
-template <class T>
-class Elements {
+// Values of the elements that are to reduce, in row-major order of the domain: one thread's.
+class Values {
  public:
-  virtual ~Elements() = default;
-  // Elements [begin, end), in memory or computed to `buffer`, which has room for them.
-  virtual const T* get(int64_t begin, int64_t end, T* buffer) const = 0;
+  virtual ~Values() = default;
+  // Elements [begin, end) of each value, in memory or computed to its buffer, which has room for
+  // them: data says where.
+  virtual void get(int64_t begin, int64_t end, char* const* buffers, const char** data) = 0;
+  // Whether values of columns are folded as they are computed, which is worth it for wide rows.
+  virtual bool folds_columns() const { return false; }
+  // Then elements [begin, end) of a row, folded into what lies at `into`, or stored there if they
+  // are the `first`.  What lies in memory is not looked at.
+  virtual void fold(int64_t, int64_t, char* const*, bool) {}
+  // Where value k lies in memory from element `begin` on, or null.
+  virtual const char* in_memory(size_t, int64_t) const { return nullptr; }
 };
 inline constexpr int64_t kBufferElements = 4096;
 
@@ -49,27 +49,20 @@ struct Walk {
   bool reduced_[kMaxRank] = {};
 };
 
-// result has walk.outputs() elements.  `cost` is nanoseconds per element.
-template <class T>
-void reduce_fold(const Walk& walk, const Elements<T>& elements, Fold fold, double cost, T* result);
-
-// Folds rows that lie in memory, to the bits that reduce_fold gives.  A row is `others` lines of
-// `length` elements.  One thread's.  Requires of the walk: width is 1, and it is not empty.
-class RowFolder {
- public:
-  virtual ~RowFolder() = default;
-  virtual void line(int64_t other, const void* x) = 0;
-  // results[row] of the lines since the last one.
-  virtual void finish(void* results, int64_t row) = 0;
-  // The same of `rows` rows of one line each, which follow each other.
-  virtual void rows(const void* x, int64_t rows, void* results) = 0;
+// What becomes of a value.
+struct Folding {
+  Fold fold;
+  DType computed;
+  char* result;  // walk.outputs() elements
 };
-// Of elements of `computed`, a dtype that reductions compute in.
-std::unique_ptr<RowFolder> make_row_folder(DType computed, const Walk& walk, Fold fold);
+// All of them in one go through memory.  `cost` is nanoseconds per element; each thread that takes
+// part calls `values`.
+void fold_values(const Walk& walk, std::span<const Folding> foldings, double cost,
+                 FunctionRef<std::unique_ptr<Values>()> values);
 
-// Position of the first largest or smallest element along the one reduced axis; NaN is either.
-template <class T>
-void reduce_position(const Walk& walk, const Elements<T>& elements, Fold fold, double cost,
-                     int64_t* result);
+// Position of the first largest or smallest element of the one value along the one reduced axis;
+// NaN is either.
+void find_position(const Walk& walk, Fold fold, DType computed, double cost,
+                   FunctionRef<std::unique_ptr<Values>()> values, int64_t* result);
 
 }  // namespace fornax::flex

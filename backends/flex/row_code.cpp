@@ -200,11 +200,7 @@ class Maker {
       folding.from = feed_of(operand, false);
       code_.cost += 0.08 * double(size_of(dtype));
     } else {
-      int number = part.want(operand);
-      const Shape& domain = plan_.group.domain;
-      if (is_question(own.op)) number = part.add(Op::cast, DType::bool_, domain, number);
-      if (!as_it_is) number = part.add(Op::cast, computed, domain, number);
-      part.give(number);
+      part.give(part.operand(reduction));
       folding.buffer = code_.buffers++;
       gives.push_back({Give::Kind::buffer, folding.buffer, computed});
     }

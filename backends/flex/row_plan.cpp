@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/flex/compile.h"
+#include "backends/flex/folder.h"
 
 namespace fornax::flex {
 namespace {
@@ -116,20 +117,37 @@ int RowPart::compute(int number) {
   return known_.back().second;
 }
 
-int RowPart::add(Op op, DType dtype, const Shape& shape, int input) {
-  Step step;
-  step.op = op;
-  step.type = {dtype, shape};
-  step.inputs = {input};
-  work_.push_back(std::move(step));
+// Whether the step is computed here in lanes of 8 bytes, whatever it gives.
+bool RowPart::has_wide_operand(int number) const {
+  if (is_source(number)) return false;
+  const std::vector<int>& inputs = plan_.step(number).inputs;
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](int input) { return size_of(plan_.step(input).type.dtype) == 8; });
+}
+
+int RowPart::operand(int reduction) {
+  const Op op = plan_.step(reduction).op;
+  const Type& type = plan_.operand_of(reduction).type;
+  const DType computed = computed_in(op, type.dtype);
+  int number = want(plan_.step(reduction).inputs[0]);
+  if (is_question(op)) number = add(Op::cast, {DType::bool_, type.shape}, number);
+  if (is_question(op) || type.dtype != computed) {
+    number = add(Op::cast, {computed, type.shape}, number);
+  } else if (size_of(computed) == 4 && has_wide_operand(plan_.step(reduction).inputs[0])) {
+    number = add(Op::copy, type, number);
+  }
+  return number;
+}
+
+int RowPart::add(Op op, const Type& type, int input) {
+  work_.push_back({op, type, {input}, {}, {}});
   return kWork + int(work_.size()) - 1;
 }
 
-void RowPart::finish() {
-  for (int& output : graph.outputs) {
-    if (output >= kWork) continue;
-    const Type type = graph.steps[size_t(output)].type;
-    output = add(Op::copy, type.dtype, type.shape, output);
+void RowPart::finish(size_t outputs) {
+  for (size_t i = 0; i < std::min(outputs, graph.outputs.size()); i++) {
+    int& output = graph.outputs[i];
+    if (output < kWork) output = add(Op::copy, graph.steps[size_t(output)].type, output);
   }
   const int inputs = int(sources.size());
   const auto renumber = [&](int& number) {

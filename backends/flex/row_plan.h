@@ -6,6 +6,7 @@
 // level's first kept values.  A pass computes again what earlier ones had in passing, unless that
 // is dear: then it was saved.  Constant once made.
 #pragma once
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -48,12 +49,11 @@ class RowPart {
 
   // The part's number of a step, which is added to it with all that it needs; valid until finish().
   int want(int step);
-  // The same of a reduction that the part itself is to compute.
-  int compute(int step);
-  int add(Op op, DType dtype, const Shape& shape, int input);
+  // The same of a reduction's operand, in the dtype that it computes in and in lanes of that.
+  int operand(int reduction);
   void give(int number) { graph.outputs.push_back(number); }
-  // Puts inputs first.  Outputs that are inputs become copies.
-  void finish();
+  // Puts inputs first.  Of the first `outputs` outputs those that are inputs become copies.
+  void finish(size_t outputs = SIZE_MAX);
 
   Graph graph;
   std::vector<int> sources;  // per input of the graph, the group's step
@@ -61,6 +61,9 @@ class RowPart {
  private:
   static constexpr int kWork = 1 << 20;  // steps of work are numbered from here before finish()
   bool is_source(int step) const;
+  bool has_wide_operand(int step) const;
+  int compute(int step);
+  int add(Op op, const Type& type, int input);
 
   const RowPlan& plan_;
   const int level_;

@@ -8,6 +8,7 @@
 #include "backends/flex/gemm_pack.h"
 #include "backends/flex/index.h"
 #include "backends/flex/pool.h"
+#include "base/error.h"
 
 namespace fornax::flex {
 namespace {
@@ -56,6 +57,8 @@ class Task {
     Pipeline pipeline;
     std::vector<const char*> from;
     std::vector<char*> to;
+    std::vector<int> moving;                       // inputs that lie elsewhere for each line
+    std::vector<std::vector<Operand*>> constants;  // per input that is a kept value
   };
   void add(const RowCode::Part& part, std::vector<Working>& list);
   char* take(size_t bytes) {
@@ -83,7 +86,7 @@ class Task {
   char* free_;
   std::vector<char*> slots_, buffers_, saved_;
   std::vector<Working> kept_, passes_;  // per level
-  std::vector<std::vector<std::unique_ptr<RowFolder>>> folders_;
+  std::vector<std::vector<RowFolder>> folders_;
 };
 
 size_t bytes_of(const RowCode& code) {
@@ -117,16 +120,20 @@ Task::Task(const RowCode& code, std::span<const Argument> inputs, std::span<cons
     add(level.pass, passes_);
     folders_.emplace_back();
     for (const RowCode::Folding& folding : level.foldings) {
-      folders_.back().push_back(make_row_folder(folding.computed, code.walk, folding.fold));
+      folders_.back().emplace_back(folding.computed, code.walk, folding.fold);
     }
   }
 }
 
 void Task::add(const RowCode::Part& part, std::vector<Working>& list) {
-  list.push_back({&part, Pipeline(part.code, take(Pipeline::bytes(part.code))),
+  list.push_back({&part,
+                  Pipeline(part.code, take(Pipeline::bytes(part.code))),
                   std::vector<const char*>(part.feeds.size()),
-                  std::vector<char*>(part.gives.size())});
-  Pipeline& pipeline = list.back().pipeline;
+                  std::vector<char*>(part.gives.size()),
+                  {},
+                  std::vector<std::vector<Operand*>>(part.feeds.size())});
+  Working& working = list.back();
+  Pipeline& pipeline = working.pipeline;
   for (size_t i = 0; i < part.feeds.size(); i++) {
     const Feed& feed = part.feeds[i];
     const Argument& argument = inputs_[size_t(feed.index)];
@@ -135,7 +142,11 @@ void Task::add(const RowCode::Part& part, std::vector<Working>& list) {
     } else if (feed.kind == Feed::Kind::constant) {
       pipeline.set_constant(int(i), feed.dtype, element_of(argument, feed.dtype, 0));
     } else if (feed.kind == Feed::Kind::fixed) {
-      list.back().from[i] = element_of(argument, feed.dtype, 0);
+      working.from[i] = element_of(argument, feed.dtype, 0);
+    } else {
+      working.moving.push_back(int(i));
+      if (feed.kind == Feed::Kind::kept)
+        working.constants[i] = pipeline.operands_of_constant(int(i));
     }
   }
 }
@@ -200,8 +211,9 @@ const char* Task::feed(Working& working, size_t i, int64_t row, int64_t other, i
     case Feed::Kind::kept:
       if (code_.together) return buffers_[size_t(feed.buffer)];
       if (feed.buffer >= 0) {
-        working.pipeline.point_constant(int(i),
-                                        buffers_[size_t(feed.buffer)] + row * kMaxVectorBytes);
+        for (Operand* operand : working.constants[i]) {
+          operand->base = buffers_[size_t(feed.buffer)] + row * kMaxVectorBytes;
+        }
       } else {
         working.pipeline.set_constant(int(i), feed.dtype, slots_[index] + size_t(row) * size);
       }
@@ -209,7 +221,7 @@ const char* Task::feed(Working& working, size_t i, int64_t row, int64_t other, i
     case Feed::Kind::saved:
       return saved_line(feed.index, row, other);
     default:
-      return working.from[i];
+      fail(ErrorKind::internal, "flex: an input of kind {} does not move", int(feed.kind));
   }
 }
 
@@ -227,8 +239,8 @@ void Task::write_out(const Working& working, int64_t count) {
 void Task::run_line(Working& working, int64_t row, int64_t other, int64_t start, int64_t count) {
   const RowCode::Part& part = *working.part;
   if (part.gives.empty()) return;
-  for (size_t i = 0; i < part.feeds.size(); i++) {
-    working.from[i] = feed(working, i, row, other, start, count);
+  for (const int i : working.moving) {
+    working.from[size_t(i)] = feed(working, size_t(i), row, other, start, count);
   }
   for (size_t i = 0; i < part.gives.size(); i++) {
     const Give& give = part.gives[i];
@@ -252,12 +264,12 @@ const char* Task::folded(const RowCode::Folding& folding, int64_t row, int64_t o
 void Task::run_pass(size_t level, int64_t begin, int64_t count) {
   write_out(passes_[level], count);
   const std::vector<RowCode::Folding>& foldings = code_.levels[level].foldings;
-  const auto& folders = folders_[level];
+  std::vector<RowFolder>& folders = folders_[level];
   if (code_.together) {
     const int64_t start = begin * code_.walk.length;
     run_line(passes_[level], 0, 0, start, count * code_.walk.length);
     for (size_t i = 0; i < foldings.size(); i++) {
-      folders[i]->rows(folded(foldings[i], 0, 0, start), count, slots_[size_t(foldings[i].slot)]);
+      folders[i].rows(folded(foldings[i], 0, 0, start), count, slots_[size_t(foldings[i].slot)]);
     }
     return;
   }
@@ -266,11 +278,11 @@ void Task::run_pass(size_t level, int64_t begin, int64_t count) {
       const int64_t start = code_.walk.start(begin + row, other);
       run_line(passes_[level], row, other, start, code_.walk.length);
       for (size_t i = 0; i < foldings.size(); i++) {
-        folders[i]->line(other, folded(foldings[i], row, other, start));
+        folders[i].line(other, folded(foldings[i], row, other, start));
       }
     }
     for (size_t i = 0; i < foldings.size(); i++) {
-      folders[i]->finish(slots_[size_t(foldings[i].slot)], row);
+      folders[i].finish(slots_[size_t(foldings[i].slot)], row);
     }
   }
 }

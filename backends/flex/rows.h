@@ -101,7 +101,5 @@ struct RowCode {
 // Whether RowCode can be made of the plan.
 bool has_rows(const RowPlan& plan);
 std::unique_ptr<Kernel> prepare_rows(const RowPlan& plan);
-// Of any plan: groups of one reduction at most, one after another.
-std::unique_ptr<Kernel> prepare_split(const RowPlan& plan);
 
 }  // namespace fornax::flex

@@ -127,6 +127,12 @@ Tensor rms_norm(const Tensor& x, NormOptions o = {}, Site site = Site::here());
 // Per channel (axis 1) with the given statistics of [c].
 Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance, NormOptions o = {},
                   Site site = Site::here());
+// The same with x's own statistics over all other axes, as in training.  They are of [c], untracked
+// and in f32 (f64 for f64); the variance is that of the values at hand, without correction.
+struct NormedBatch {
+  Tensor y, mean, variance;
+};
+NormedBatch batch_norm(const Tensor& x, NormOptions o = {}, Site site = Site::here());
 Tensor normalize(const Tensor& x, double p = 2, int64_t axis = 1, double epsilon = 1e-12,
                  Site site = Site::here());
 

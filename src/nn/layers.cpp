@@ -79,23 +79,15 @@ Tensor BatchNorm::operator()(const Tensor& x) const {
          "batch or valid()",
          text_of(x.shape()));
   }
-  Shape others{0};
-  for (int axis = 2; axis < x.rank(); axis++) others.push_back(axis);
-  const Axes axes{std::span<const int64_t>(others)};
-  // Both statistics share the mean: x is read once less, and its gradient summed once less.
-  const Tensor wide = x.cast(x.dtype() == DType::f64 ? DType::f64 : DType::f32);
-  const Tensor mean = wide.mean(axes, {.keep_dims = true});
-  const Tensor variance = square(wide - mean).mean(axes);
-  {
-    const NoGrad no_grad;
-    const double unbiased = double(count) / double(count - 1);
-    const auto blend = [&](const Tensor& old, const Tensor& fresh, double scale) {
-      return (old * (1 - momentum) + fresh.detach() * (momentum * scale)).cast(old.dtype());
-    };
-    running_mean.value = blend(running_mean.value, mean.reshape({channels}), 1);
-    running_var.value = blend(running_var.value, variance, unbiased);
-  }
-  return batch_norm(x, mean.reshape({channels}), variance, options);
+  const NormedBatch normed = batch_norm(x, options);
+  const NoGrad no_grad;
+  const double unbiased = double(count) / double(count - 1);
+  const auto blend = [&](const Tensor& old, const Tensor& fresh, double scale) {
+    return (old * (1 - momentum) + fresh * (momentum * scale)).cast(old.dtype());
+  };
+  running_mean.value = blend(running_mean.value, normed.mean, 1);
+  running_var.value = blend(running_var.value, normed.variance, unbiased);
+  return normed.y;
 }
 
 LayerNorm::LayerNorm(const Shape& shape, LayerNormOptions o)

@@ -215,10 +215,16 @@ bool Grouping::reads_more_than(int most, int group, const std::vector<int>& node
   return int(read.size()) > most;
 }
 
+// Whether node n reads what a member of the group reads; for a reduction it is enough that its
+// operand does, which may be computed with it.
 bool Grouping::shares_operand(int n, int group) const {
+  std::vector<int> ours = node(n).inputs;
+  const int maker = ours[0] - leaves_;
+  if (is_reduce(node(n).op) && maker >= 0 && works_by_element(node(maker).op)) {
+    ours.insert(ours.end(), node(maker).inputs.begin(), node(maker).inputs.end());
+  }
   for (const int member : draft(group).nodes) {
     for (const int theirs : node(member).inputs) {
-      const auto& ours = node(n).inputs;
       if (std::find(ours.begin(), ours.end(), theirs) != ours.end()) return true;
     }
   }

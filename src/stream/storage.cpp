@@ -161,12 +161,27 @@ class Chooser {
     return type.shape.element_count() * int64_t(size_of(type.dtype));
   }
 
+  // What the group that makes n reads for it and for nothing else.
+  int64_t bytes_for_alone(int n) const {
+    int64_t bytes = 0;
+    const std::vector<int>& members = grouping_.draft(grouping_.group_of(n + leaves_)).nodes;
+    for (const int input : node(n).inputs) {
+      const auto reads = [&](int other) {
+        const std::vector<int>& inputs = node(other).inputs;
+        return other != n && std::find(inputs.begin(), inputs.end(), input) != inputs.end();
+      };
+      if (in_one_group(n, input) || std::any_of(members.begin(), members.end(), reads)) continue;
+      bytes += bytes_of(type_of(input));
+    }
+    return bytes;
+  }
+
   // Bytes that are written and read with the value in memory, and without.
   void choose(int n) {
     Cost cost;
     add_cost(n, cost);
     const int64_t readers = wanted_[size_t(n)];
-    const int64_t with = bytes_of(node(n).type) * (1 + readers);
+    const int64_t with = bytes_of(node(n).type) * (1 + readers) + bytes_for_alone(n);
     int64_t without = 0;
     for (const int input : cost.inputs) {
       const int64_t bytes = bytes_of(type_of(input));

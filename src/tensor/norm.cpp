@@ -9,23 +9,25 @@ namespace fornax {
 namespace {
 
 void check_affine(const Tensor& x, const Tensor& factor, const Shape& wanted, const char* what) {
-  if (factor.shape() != wanted) {
+  if (factor.defined() && factor.shape() != wanted) {
     fail(ErrorKind::shape, "{}: the {} must be {} for {}, got {}", Call::name_or("layer_norm"),
          what, text_of(wanted), text_of(node_of(x).type), text_of(node_of(factor).type));
   }
 }
+void check_affine(const Tensor& x, const NormOptions& o, const Shape& wanted) {
+  check_affine(x, o.weight, wanted, "weight");
+  check_affine(x, o.bias, wanted, "bias");
+}
 
-// y * weight + bias, where they are given, in the shape `as` and y's dtype; then in dtype `result`.
-Tensor scaled(Tensor y, const Tensor& x, const NormOptions& o, const Shape& wanted,
-              const Shape& as) {
-  if (o.weight.defined()) {
-    check_affine(x, o.weight, wanted, "weight");
-    y = y * reshaped(converted(o.weight, y.dtype()), as);
-  }
-  if (o.bias.defined()) {
-    check_affine(x, o.bias, wanted, "bias");
-    y = y + reshaped(converted(o.bias, y.dtype()), as);
-  }
+// `t` in y's dtype and the shape `as`.
+Tensor brought_to(const Tensor& t, const Tensor& y, const Shape& as) {
+  return reshaped(converted(t, y.dtype()), as);
+}
+
+// y * weight + bias, where they are given, in the shape `as` and y's dtype; then in x's.
+Tensor scaled(Tensor y, const Tensor& x, const NormOptions& o, const Shape& as) {
+  if (o.weight.defined()) y = y * brought_to(o.weight, y, as);
+  if (o.bias.defined()) y = y + brought_to(o.bias, y, as);
   return converted(y, floating_dtype(x.dtype()));
 }
 
@@ -36,19 +38,40 @@ struct Standard {
   bool centred;
 };
 struct Lines {
-  Tensor distance, mean, factor;  // the mean is undefined where nothing is centred
+  Tensor distance, mean, variance, factor;  // the mean is undefined where nothing is centred
   Tensor brought() const { return distance * factor; }
+  // distance * factor^2 * mean(g * distance), of the sum of that; the square alone may overflow.
+  Tensor part_along(const Tensor& sum, const Standard& s) const {
+    return distance * (sum / double(count_over(distance.shape(), s.over)) * factor * factor);
+  }
 };
 
 Lines lines_of(const Tensor& x, const Standard& s) {
   const Tensor mean = s.centred ? mean_over(x, s.over) : Tensor();
   const Tensor distance = s.centred ? x - mean : x;
-  return {distance, mean, rsqrt(mean_over(square(distance), s.over) + s.epsilon)};
+  const Tensor variance = mean_over(square(distance), s.over);
+  return {distance, mean, variance, rsqrt(variance + s.epsilon)};
+}
+// Of x in a backward pass, where they are `known`: a gradient that is differentiated depends on x
+// through the statistics too.
+Lines lines_again(const Tensor& x, const Standard& s, const Lines& known) {
+  if (grad_enabled()) return lines_of(x, s);
+  return {s.centred ? x - known.mean : x, known.mean, known.variance, known.factor};
 }
 
-// With y the result and g its gradient, that of x is factor * (g - mean(g) - y * mean(g * y)), the
-// means over the line (Ba, Kiros and Hinton, "Layer normalization", 2016; for RMS norm without the
-// second term).  Keeps x, mean and factor alone.
+using Gradients = std::vector<Tensor>;
+void set_gradient(const Tensor& result, const Gradients& inputs, const char* name,
+                  Function<Gradients(const Gradients&)> backward) {
+  auto custom = std::make_shared<CustomGradient>();
+  custom->name = name;
+  custom->backward = std::move(backward);
+  set_tape(result, custom_tape(result, inputs, std::move(custom)));
+}
+
+// With d the distance and g the result's gradient, that of x is
+// factor * (g - mean(g) - d * factor^2 * mean(g * d)), the means over the line (Ba, Kiros and
+// Hinton, "Layer normalization", 2016; for RMS norm without the second term).  Keeps x, mean and
+// factor alone.
 Tensor standardised(const Tensor& x, const Standard& s) {
   note_read(x);
   if (!tape_of(x) || !grad_enabled()) return lines_of(computable(x), s).brought();
@@ -59,21 +82,13 @@ Tensor standardised(const Tensor& x, const Standard& s) {
     return known.brought();
   }();
   known.distance = {};
-  auto custom = std::make_shared<CustomGradient>();
-  custom->name = "standardise";
-  custom->backward = [x, s, known](const std::vector<Tensor>& gradients) {
-    const Tensor wide = computable(x), &g = gradients[0];
-    Lines lines = known;
-    if (grad_enabled()) {  // a gradient that is differentiated depends on x through the factor too
-      lines = lines_of(wide, s);
-    } else {
-      lines.distance = s.centred ? wide - known.mean : wide;
-    }
+  set_gradient(result, {x}, "standardise", [x, s, known](const Gradients& gradients) {
+    const Tensor& g = gradients[0];
+    const Lines lines = lines_again(computable(x), s, known);
     const Tensor across = s.centred ? g - mean_over(g, s.over) : g;
-    const Tensor y = lines.brought();
-    return std::vector<Tensor>{(across - y * mean_over(g * y, s.over)) * lines.factor};
-  };
-  set_tape(result, custom_tape(result, {x}, std::move(custom)));
+    return Gradients{(across - lines.part_along(sum_over(g * lines.distance, s.over), s)) *
+                     lines.factor};
+  });
   return result;
 }
 
@@ -91,34 +106,97 @@ Tensor layer_norm(const Tensor& x, int64_t axes, NormOptions o, Site site) {
     over.push_back(axis);
     last.push_back(x.shape()[axis]);
   }
-  return scaled(standardised(x, {over, o.epsilon, true}), x, o, last, last);
+  check_affine(x, o, last);
+  return scaled(standardised(x, {over, o.epsilon, true}), x, o, last);
 }
 
 Tensor rms_norm(const Tensor& x, NormOptions o, Site site) {
   Call call("rms_norm", site);
   const int axis = normal_axis(-1, x.rank());
   const Shape last{x.shape()[axis]};
-  return scaled(standardised(x, {{axis}, o.epsilon, false}), x, o, last, last);
+  check_affine(x, o, last);
+  return scaled(standardised(x, {{axis}, o.epsilon, false}), x, o, last);
 }
+
+namespace {
+
+// Of an x with channels, all axes but theirs, and their shape [c, 1, ...].
+struct Channels {
+  explicit Channels(const Tensor& x) {
+    if (x.rank() < 2) {
+      fail(ErrorKind::shape, "batch_norm: needs a batch and a channel axis, got {}",
+           text_of(node_of(x).type));
+    }
+    count = column = Shape{x.shape()[1]};
+    for (int axis = 0; axis < x.rank(); axis++) {
+      if (axis != 1) others.push_back(axis);
+      if (axis > 1) column.push_back(1);
+    }
+  }
+  Shape count, column;
+  Attributes others;
+};
+
+}  // namespace
 
 Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance, NormOptions o,
                   Site site) {
   Call call("batch_norm", site);
-  if (x.rank() < 2) {
-    fail(ErrorKind::shape, "batch_norm: needs a batch and a channel axis, got {}",
-         text_of(node_of(x).type));
-  }
-  const Shape channels{x.shape()[1]};
-  check_affine(x, mean, channels, "mean");
-  check_affine(x, variance, channels, "variance");
-  Shape column = channels;
-  while (column.rank() < x.rank() - 1) column.push_back(1);
+  const Channels channels(x);
+  check_affine(x, mean, channels.count, "mean");
+  check_affine(x, variance, channels.count, "variance");
+  check_affine(x, o, channels.count);
   const Tensor wide = computable(x);
-  const auto as_column = [&](const Tensor& t) {
-    return reshaped(converted(t, wide.dtype()), column);
+  const Tensor factor = rsqrt(brought_to(variance, wide, channels.column) + o.epsilon);
+  const Tensor y = (wide - brought_to(mean, wide, channels.column)) * factor;
+  return scaled(y, x, o, channels.column);
+}
+
+// With d = x - mean and g the result's gradient, those of bias and weight are sum(g) and
+// factor * sum(g * d), and that of x is factor * weight * (g - mean(g) - d * factor^2 * mean(g *
+// d)) (Ioffe and Szegedy, "Batch normalization", 2015): two sums, which all three share.
+NormedBatch batch_norm(const Tensor& x, NormOptions o, Site site) {
+  Call call("batch_norm", site);
+  const Channels channels(x);
+  check_affine(x, o, channels.count);
+  const Standard s{channels.others, o.epsilon, true};
+  const auto scale_of = [o, channels](const Lines& lines) {
+    return o.weight.defined() ? lines.factor * brought_to(o.weight, lines.factor, channels.column)
+                              : lines.factor;
   };
-  const Tensor y = (wide - as_column(mean)) * rsqrt(as_column(variance) + o.epsilon);
-  return scaled(y, x, o, channels, column);
+  Gradients inputs;
+  for (const Tensor& input : {x, o.weight, o.bias}) {
+    if (input.defined()) inputs.push_back(input);
+  }
+  bool tracked = false;
+  for (const Tensor& input : inputs) {
+    note_read(input);
+    tracked |= grad_enabled() && tape_of(input);
+  }
+  Lines known;
+  Tensor y;
+  {
+    Untracked untracked;
+    known = lines_of(computable(x), s);
+    y = known.distance * scale_of(known);
+    if (o.bias.defined()) y = y + brought_to(o.bias, y, channels.column);
+    y = converted(y, floating_dtype(x.dtype()));
+  }
+  known.distance = {};
+  const NormedBatch result{y, reshaped(known.mean, channels.count),
+                           reshaped(known.variance, channels.count)};
+  if (!tracked) return result;
+  set_gradient(y, inputs, "batch_norm", [=](const Gradients& gradients) {
+    const Tensor g = computable(gradients[0]);
+    const Lines lines = lines_again(computable(x), s, known);
+    const Tensor sum = sum_over(g, s.over), along = sum_over(g * lines.distance, s.over);
+    const Tensor across = g - sum / double(count_over(x.shape(), s.over));
+    Gradients all{(across - lines.part_along(along, s)) * scale_of(lines)};
+    if (o.weight.defined()) all.push_back(reshaped(along * lines.factor, channels.count));
+    if (o.bias.defined()) all.push_back(reshaped(sum, channels.count));
+    return all;
+  });
+  return result;
 }
 
 Tensor normalize(const Tensor& x, double p, int64_t axis, double epsilon, Site site) {

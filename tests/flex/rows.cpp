@@ -1,4 +1,4 @@
-// Groups of several reductions, by rows and split up, against the same steps one by one.
+// Groups of several reductions, by rows and by passes, against the same steps one by one.
 #include <map>
 
 #include "backends/flex/pool.h"
@@ -11,8 +11,8 @@ struct Domain {
   Shape shape;
   Attributes axes;
 };
-// Short rows, long ones, rows in several lines, single numbers; and what is split up: columns, rows
-// that no cache holds.
+// Short rows, long ones, rows in several lines, single numbers; and what takes a pass a level:
+// columns, wide ones too and more than a task takes, and rows that no cache holds.
 const Domain kDomains[] = {{{7, 10}, {1}},
                            {{3, 5, 40}, {2}},
                            {{100, 33}, {1}},
@@ -27,6 +27,10 @@ const Domain kDomains[] = {{{7, 10}, {1}},
                            {{3, 1, 4}, {1}},
                            {{40, 6}, {0}},
                            {{2, 30, 7}, {1}},
+                           {{13, 1100}, {0}},
+                           {{1100, 9}, {0}},
+                           {{2, 17, 3, 300}, {1}},
+                           {{4, 3, 20, 9}, {0, 2}},
                            {{2, 40000}, {1}},
                            {{4, 3, 5}, {}}};
 
@@ -116,8 +120,10 @@ TEST(FlexRows, EqualTheirStepsBitForBit) {
       const int mixed = both.add(Op::add, {share, both.add(Op::mul, {g, lowest})});
       const int dot = both.add(Op::sum, {both.add(Op::mul, {mixed, g})});
       const int wide = both.cast(both.add(Op::sub, {mixed, dot}), DType::f64);
+      const int total = both.add(Op::sum, {both.cast(wide, DType::f32)});
       both.check(some_of(
-          {product, largest, shifted, left, power, sum, factor, share, mixed, dot, wide}, random));
+          {product, largest, shifted, left, power, sum, factor, share, mixed, dot, wide, total},
+          random));
       if (testing::Test::HasFatalFailure()) return;
     }
   }
@@ -150,26 +156,37 @@ TEST(FlexRows, QuestionsPositionsAndWholeNumbersToo) {
 
 TEST(FlexRows, GiveTheSameBitsOnOneThreadAndOnSeveral) {
   std::mt19937 random(23);
-  const Tensor x = random_tensor({DType::f32, {900, 700}}, random);
-  const auto softmax = [&] {
-    Case c;
-    const int input = c.input(x), largest = c.add(Op::max, {input}, {1});
-    const int power = c.add(Op::exp, {c.add(Op::sub, {input, largest})});
-    const int sum = c.add(Op::sum, {power}, {1});
-    c.group.anchor = sum;
-    c.group.domain = x.type.shape;
-    c.group.graph.outputs = {c.add(Op::div, {power, sum})};
-    return c.run()[0];
-  };
-  const Tensor split = softmax();
-  parallel(2, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) {
-      const Tensor alone = softmax();
-      for (int64_t e = 0; e < x.type.shape.element_count(); e++) {
-        if (!same_number(DType::f32, split.at(e), alone.at(e))) ADD_FAILURE() << "element " << e;
+  const Tensor x = random_tensor({DType::f32, {1100, 700}}, random);
+  // By rows, and by passes.
+  for (const auto& [axis, position] :
+       {std::pair(1, false), std::pair(1, true), std::pair(0, true)}) {
+    const auto softmax = [&, axis = int64_t(axis), position = position] {
+      Case c;
+      const int input = c.input(x), largest = c.add(Op::max, {input}, {axis});
+      const int power = c.add(Op::exp, {c.add(Op::sub, {input, largest})});
+      const int sum = c.add(Op::sum, {power}, {axis});
+      c.group.anchor = sum;
+      c.group.domain = x.type.shape;
+      c.group.graph.outputs = {c.add(Op::div, {power, sum})};
+      if (position) c.group.graph.outputs.push_back(c.add(Op::argmax, {input}, {axis}));
+      return c.run();
+    };
+    const std::vector<Tensor> split = softmax();
+    parallel(2, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        const std::vector<Tensor> alone = softmax();
+        for (size_t output = 0; output < split.size(); output++) {
+          const Type& type = split[output].type;
+          for (int64_t e = 0; e < type.shape.element_count(); e++) {
+            if (!same_number(type.dtype, split[output].at(e), alone[output].at(e))) {
+              ADD_FAILURE() << "element " << e << " of output " << output;
+              return;
+            }
+          }
+        }
       }
-    }
-  });
+    });
+  }
 }
 
 }  // namespace

@@ -115,6 +115,15 @@ TEST_ON_DEVICES(Differences, layers) {
         return batch_norm(i[0], mean, variance, {.weight = i[1], .bias = i[2]});
       },
       {scattered({2, 2, 3}, device), scattered({2}, device, 2), scattered({2}, device, 3)}, 1e-5);
+  for (const Shape& shape : {Shape{3, 2}, Shape{2, 2, 3}, Shape{2, 2, 1, 2}}) {
+    check_twice(
+        "batch_norm by its own statistics",
+        [](const Many& i) {
+          const NormOptions options{.weight = i[1], .bias = i[2]};
+          return batch_norm(i[0], options).y + batch_norm(i[0] * i[0]).y;
+        },
+        {scattered(shape, device), scattered({2}, device, 2), scattered({2}, device, 3)}, 1e-5);
+  }
   const Tensor ids = integers({0, 2, 2, 1}, device).reshape({2, 2});
   check_twice("embedding", [&](const Many& in) { return embedding(ids, in[0]).square(); },
               {scattered({3, 2}, device)});

@@ -75,6 +75,10 @@ TEST_ON_DEVICES(Norms, with_weight_and_bias) {
   expect_values(batch_norm(x, mean, variance, o), {0, 10, 4, 12});
   expect_values(batch_norm(x.reshape({1, 2, 2}), mean, variance, {.epsilon = 0}),
                 {0, 1, 0.6666667, 2});
+  const NormedBatch own = batch_norm(x, o);
+  expect_values(own.y, {-2, 9, 2, 11});
+  expect_values(own.mean, {3, 6});
+  expect_values(own.variance, {4, 9});
 }
 
 TEST_ON_DEVICES(Cases, C104_normalize_at_zero) {
