@@ -1,12 +1,15 @@
 // Convolutions of f32 where every channel is on its own: a line of results is the sum of shifted
 // lines of the source.  A few lines at a time are copied with their padding, and stay in the
 // first-level cache while the windows pass over them.
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <span>
 
 #include "backends/flex/convolve.h"
 #include "backends/flex/gemm.h"
 #include "backends/flex/gemm_pack.h"
+#include "backends/flex/pipeline.h"
 #include "backends/flex/pool.h"
 #include "backends/flex/targets.h"
 #undef HWY_TARGET_INCLUDE
@@ -51,7 +54,7 @@ HWY_INLINE V load_apart(const float* from) {
 }
 
 // kVectors vectors of results from t on.
-template <int kStride, int kVectors>
+template <int kStride, bool kStream, int kVectors>
 HWY_INLINE void sum_taps(std::span<const LineTap> taps, int64_t t, float* to) {
   const Floats d;
   const int64_t lanes = int64_t(hn::Lanes(d));
@@ -64,23 +67,32 @@ HWY_INLINE void sum_taps(std::span<const LineTap> taps, int64_t t, float* to) {
       sums[v] = hn::MulAdd(weight, load_apart<kStride>(from + v * lanes * kStride), sums[v]);
     }
   }
-  FORNAX_UNROLL for (int v = 0; v < kVectors; v++) hn::StoreU(sums[v], d, to + v * lanes);
+  FORNAX_UNROLL for (int v = 0; v < kVectors; v++) {
+    kStream ? hn::Stream(sums[v], d, to + v * lanes) : hn::StoreU(sums[v], d, to + v * lanes);
+  }
 }
 
-template <int kStride>
+template <int kStride, bool kStream>
 HWY_INLINE void sum_line(std::span<const LineTap> taps, int64_t count, float* to) {
   const int64_t lanes = int64_t(hn::Lanes(Floats()));
   int64_t t = 0;
-  for (; t + 4 * lanes <= count; t += 4 * lanes) sum_taps<kStride, 4>(taps, t, to + t);
-  for (; t + lanes <= count; t += lanes) sum_taps<kStride, 1>(taps, t, to + t);
+  for (; t + 4 * lanes <= count; t += 4 * lanes) sum_taps<kStride, kStream, 4>(taps, t, to + t);
+  for (; t + lanes <= count; t += lanes) sum_taps<kStride, kStream, 1>(taps, t, to + t);
   if (t == count) return;
   float rest[hn::MaxLanes(Floats())];
-  sum_taps<kStride, 1>(taps, t, rest);
+  sum_taps<kStride, false, 1>(taps, t, rest);
   std::copy_n(rest, count - t, to + t);
 }
 
-void line_here(std::span<const LineTap> taps, int64_t stride, int64_t count, float* to) {
-  stride == 1 ? sum_line<1>(taps, count, to) : sum_line<2>(taps, count, to);
+// `streamed`: past the caches, where the line is aligned to vectors.
+void line_here(std::span<const LineTap> taps, int64_t stride, int64_t count, bool streamed,
+               float* to) {
+  const bool aligned = reinterpret_cast<uintptr_t>(to) % (hn::Lanes(Floats()) * sizeof(float)) == 0;
+  if (streamed && aligned) {
+    stride == 1 ? sum_line<1, true>(taps, count, to) : sum_line<2, true>(taps, count, to);
+  } else {
+    stride == 1 ? sum_line<1, false>(taps, count, to) : sum_line<2, false>(taps, count, to);
+  }
 }
 
 }  // namespace fornax::flex::HWY_NAMESPACE
@@ -110,6 +122,8 @@ class Depthwise : public Kernel {
         (target_[1] - 1) * w.stride[1] + w.dilation[1] * (w.size[1] - 1) + 1 + kLineSlack;
     pitch_ = std::max(read, before_[1] + source_[1]) + 15;
     pitch_ = pitch_ / 16 * 16;
+    const int64_t bytes = plan_.result.shape.element_count() * int64_t(sizeof(float));
+    streamed_ = stores_of(bytes) == Stores::streamed;
   }
 
   void run(std::span<const Argument> inputs, std::span<const Argument> outputs) const override {
@@ -165,7 +179,8 @@ class Depthwise : public Kernel {
       first += w.stride[0];
       for (slot += w.stride[0]; slot >= ring_;) slot -= ring_;
       HWY_DYNAMIC_DISPATCH(line_here)
-      ({taps, size_t(places_of_window())}, w.stride[1], target_[1], to + row * target_[1]);
+      ({taps, size_t(places_of_window())}, w.stride[1], target_[1], streamed_,
+       to + row * target_[1]);
     }
   }
 
@@ -183,6 +198,7 @@ class Depthwise : public Kernel {
   int64_t source_[2], target_[2], before_[2];
   int64_t ring_;   // lines that a window touches and those between
   int64_t pitch_;  // elements per line of the ring
+  bool streamed_;
 };
 
 }  // namespace

@@ -212,32 +212,35 @@ class Winograd : public Kernel {
                     int64_t end, float* to) const {
     const float* first = windows.data + group * sizes_.outputs * windows.strides[0];
     const int64_t result = windows.strides[adjoint_ ? 1 : 0];
-    const int64_t matrix = matrix_size(part);
+    // A window that is turned round has the same numbers at other places.
+    constexpr int kTurned[4] = {3, 1, 2, 0};
+    int64_t places[kWinogradMatrices];
+    for (int m = 0; m < kWinogradMatrices; m++) {
+      const int place = adjoint_ ? 4 * kTurned[m / 4] + kTurned[m % 4] : m;
+      places[m] = place * matrix_size(part);
+    }
     for (int64_t channel = 0; channel < channels_; channel++) {
       const int64_t p0 = channel / kDepthBlock * kDepthBlock;
       const int64_t depth = std::min(kDepthBlock, channels_ - p0);
       const float* from = first + channel * windows.strides[adjoint_ ? 0 : 1];
       for (int64_t panel = begin; panel < end; panel++) {
         const int64_t row = panel_row(panel), rows = panel_row(panel + 1) - row;
-        pack_windows(from + row * result, result, rows, matrix,
+        pack_windows(from + row * result, result, rows, places,
                      to + p0 * part.rows + (row - part.row) * depth + (channel - p0) * rows);
       }
     }
   }
 
   // The windows of one channel and the rows of a panel, four at a time.
-  void pack_windows(const float* from, int64_t result, int64_t rows, int64_t matrix,
-                    float* to) const {
-    // A window that is turned round has the same numbers at other places.
-    constexpr int kPlaces[2][4] = {{0, 1, 2, 3}, {3, 1, 2, 0}};
-    const int(&places)[4] = kPlaces[adjoint_ ? 1 : 0];
+  static void pack_windows(const float* from, int64_t result, int64_t rows,
+                           const int64_t (&places)[kWinogradMatrices], float* to) {
     for (int64_t i = 0; i < rows; i += 4) {
       const float* windows[4];
       for (int64_t k = 0; k < 4; k++) windows[k] = from + std::min(i + k, rows - 1) * result;
       Four numbers[kWinogradMatrices];
       transform_windows(windows, numbers);
       for (int m = 0; m < kWinogradMatrices; m++) {
-        float* out = to + (4 * places[m / 4] + places[m % 4]) * matrix + i;
+        float* out = to + places[m] + i;
         if (i + 4 <= rows) {
           std::memcpy(out, &numbers[m], sizeof(Four));
         } else {

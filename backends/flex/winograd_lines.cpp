@@ -145,39 +145,41 @@ HWY_INLINE void result_tiles(const float* from, int64_t matrix, V (&top)[2], V (
   bottom[1] = hn::Sub(hn::Sub(lower[1], lower[2]), lower[3]);
 }
 
-// The first `count` of the interleaved elements.
-HWY_INLINE void store_some_pairs(const V (&pair)[2], int64_t count, float* to) {
-  if (count >= 2 * lanes()) return store_pairs(pair[0], pair[1], to);
-  const Floats d;
+// The first `count` of the interleaved elements; where there is `room`, anything behind them.
+HWY_INLINE void store_some_pairs(const V (&pair)[2], int64_t count, bool room, float* to) {
+  if (room || count >= 2 * lanes()) return store_pairs(pair[0], pair[1], to);
   float all[2 * hn::MaxLanes(Floats())];
   store_pairs(pair[0], pair[1], all);
-  hn::BlendedStore(hn::LoadU(d, all), hn::FirstN(d, size_t(count)), d, to);
-  if (count <= lanes()) return;
-  const V rest = hn::LoadU(d, all + lanes());
-  hn::BlendedStore(rest, hn::FirstN(d, size_t(count - lanes())), d, to + lanes());
+  std::copy_n(all, count, to);
 }
 
+// Vectors of tiles from right to left: what a vector writes beyond its line, the lines below
+// overwrite where they are still to come.
 bool result_here(const ResultCall& call) {
   const Floats d;
   const TileMatrices<const float>& from = call.from;
+  const int64_t last = whole_vectors(from.tiles) - lanes();
   V wrong = hn::Zero(d);  // stays 0 while all numbers are finite
   for (int64_t channel = 0; channel < from.channels; channel++) {
     const float* numbers = from.data + channel * from.pitch;
-    for (const ResultLine& line : call.lines) {
+    for (size_t l = 0; l < call.lines.size(); l++, numbers += from.tiles) {
+      const ResultLine& line = call.lines[l];
+      const bool wide = call.width >= 2 * lanes(), two = line.count > 1;
+      const bool goes_on =
+          l + 1 < call.lines.size() && call.lines[l + 1].picture == line.picture + 2 * call.width;
       float* to = line.picture + channel * call.channel;
-      for (int64_t j = 0; j < from.tiles; j += lanes()) {
+      for (int64_t j = last; j >= 0; j -= lanes()) {
         V top[2], bottom[2];
         result_tiles(numbers + j, from.matrix, top, bottom);
         V sum = hn::Add(hn::Add(top[0], top[1]), hn::Add(bottom[0], bottom[1]));
-        if (from.tiles - j < lanes()) {
+        if (j == last) {
           sum = hn::IfThenElseZero(hn::FirstN(d, size_t(from.tiles - j)), sum);
         }
         wrong = hn::MulAdd(sum, hn::Zero(d), wrong);
         const int64_t count = call.width - 2 * j;
-        store_some_pairs(top, count, to + 2 * j);
-        if (line.count > 1) store_some_pairs(bottom, count, to + call.width + 2 * j);
+        store_some_pairs(top, count, wide && two, to + 2 * j);
+        if (two) store_some_pairs(bottom, count, wide && goes_on, to + call.width + 2 * j);
       }
-      numbers += from.tiles;
     }
   }
   return hn::AllTrue(d, hn::Eq(wrong, hn::Zero(d)));
