@@ -390,9 +390,11 @@ void Compiler::prefetch_inputs(const std::vector<int>& steps) {
   std::vector<bool> seen(size_t(inputs_), false);
   for (int step : steps) {
     for (int input : graph_.steps[size_t(step)].inputs) {
-      if (input >= inputs_ || seen[size_t(input)] || reaches_[size_t(input)] != Reach::direct)
-        continue;
+      if (input >= inputs_ || seen[size_t(input)]) continue;
       seen[size_t(input)] = true;
+      const uint32_t far = options_.far.empty() ? 0 : options_.far[size_t(input)];
+      if (far > 0) emit(move_stage(Move::far, wide_, DType::i8), memory_place(input), int(far));
+      if (reaches_[size_t(input)] != Reach::direct) continue;
       const DType dtype = graph_.steps[size_t(input)].type.dtype;
       const Instruction prefetch{move_stage(Move::prefetch, wide_, dtype),
                                  uint32_t(memory_place(input)), 0};

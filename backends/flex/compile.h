@@ -72,7 +72,8 @@ struct CompileOptions {
   bool apart = false;  // no output shares memory with an input
   int close = 0;       // so many outputs, the first ones, are never stored past the caches
   bool ahead = false;  // memory is asked for ahead whatever the stores
-  std::vector<Fold> folds = {};  // the first outputs are folded into what lies there
+  std::vector<uint32_t> far = {};  // per input: also so many bytes ahead; 0: not
+  std::vector<Fold> folds = {};    // the first outputs are folded into what lies there
 };
 
 // Requires: the first `reaches.size()` steps are inputs and all others pointwise or cast; what is

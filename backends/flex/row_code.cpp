@@ -11,11 +11,12 @@ namespace {
 using Feed = RowCode::Feed;
 using Give = RowCode::Give;
 
-constexpr int64_t kLongRow = 256;               // elements; shorter ones are computed together
-constexpr int64_t kTogether = 2048;             // elements of short rows
-constexpr int64_t kElements = 8192;             // of long rows that take turns
-constexpr int64_t kMostRows = 64;               // of them
-constexpr int64_t kLongest = int64_t(1) << 15;  // elements of a row that caches hold
+constexpr int64_t kLongRow = 256;                // elements; shorter ones are computed together
+constexpr int64_t kTogether = 2048;              // elements of short rows
+constexpr int64_t kElements = 8192;              // of long rows that take turns
+constexpr int64_t kMostRows = 64;                // of them
+constexpr int64_t kFarthest = int64_t(1) << 30;  // bytes ahead that are asked for
+constexpr int64_t kLongest = int64_t(1) << 15;   // elements of a row that caches hold
 
 Reach reach_of(const Feed& feed, bool expanded) {
   switch (feed.kind) {
@@ -40,7 +41,8 @@ class Maker {
         code_(code),
         slots_(plan.level.size(), -1),
         saved_(plan.level.size(), -1),
-        read_(plan.level.size(), false) {}
+        read_(plan.level.size(), false),
+        asked_(plan.level.size(), false) {}
 
   void make() {
     for (int l = 0; l < int(plan_.levels.size()); l++) {
@@ -113,12 +115,15 @@ class Maker {
   void compile_part(RowPart& part, bool for_kept, int close, RowCode::Part& to) {
     part.finish();
     std::vector<Reach> reaches;
+    CompileOptions options{.apart = true, .close = close, .ahead = true};
     for (const int source : part.sources) {
       to.feeds.push_back(feed_of(source, for_kept));
       reaches.push_back(reach_of(to.feeds.back(), for_kept || code_.together));
-      if (reaches.back() == Reach::direct && was_read(source)) reaches.back() = Reach::near;
+      const bool again = reaches.back() == Reach::direct && was_read(source);
+      if (again) reaches.back() = Reach::near;
+      options.far.push_back(again ? to_next_rows(source, to.feeds.back()) : 0);
     }
-    to.code = compile(part.graph, reaches, {.apart = true, .close = close, .ahead = true});
+    to.code = compile(part.graph, reaches, std::move(options));
     for (size_t i = 0; i < to.feeds.size(); i++) {
       Feed& feed = to.feeds[i];
       if (feed.kind != Feed::Kind::kept || for_kept || code_.together) continue;
@@ -135,6 +140,17 @@ class Maker {
     const bool before = read_[size_t(step)];
     read_[size_t(step)] = true;
     return before;
+  }
+
+  // Bytes from the rows under way to those that are next, which are asked for where the input is
+  // read a second time: while they come, there is work that memory need not wait for.
+  uint32_t to_next_rows(int step, const Feed& feed) {
+    if (code_.together || asked_[size_t(step)]) return 0;
+    asked_[size_t(step)] = true;
+    const Spread& spread = feed.spread;
+    const int64_t bytes =
+        (spread.at(code_.walk.start(code_.rows, 0)) - spread.at(0)) * int64_t(size_of(feed.dtype));
+    return code_.rows < code_.walk.kept && bytes > 0 && bytes < kFarthest ? uint32_t(bytes) : 0;
   }
 
   void give_outputs(RowPart& part, int step, std::vector<Give>& gives) {
@@ -225,7 +241,7 @@ class Maker {
   const RowPlan& plan_;
   RowCode& code_;
   std::vector<int> slots_, saved_;  // per step
-  std::vector<bool> read_;
+  std::vector<bool> read_, asked_;
 };
 
 }  // namespace

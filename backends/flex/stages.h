@@ -66,6 +66,7 @@ enum class Move : uint8_t {
   lanes,     // from lanes in memory x: a spill slot or a constant
   spill,     // to lanes in memory x
   prefetch,  // asks for memory x of the dtype some blocks ahead
+  far,       // asks for memory x, y bytes ahead, to the L2 cache
   loop,      // last: to the next block, or out
 };
 AnyStage move_stage(Move move, bool wide, DType dtype);

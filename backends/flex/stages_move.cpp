@@ -93,6 +93,16 @@ void stage_prefetch(const Instruction* pc, const Context* context, int64_t i, FO
   FORNAX_NEXT;
 }
 
+void stage_far(const Instruction* pc, const Context* context, int64_t i, FORNAX_REGISTERS) {
+  constexpr int64_t kLine = 64;  // bytes
+  const Operand& operand = context->operands[pc->x];
+  const char* p = operand.base + i * operand.advance + pc->y;
+  for (int64_t k = 0; k < lanes_of<float>() * 8 * operand.advance; k += kLine) {
+    __builtin_prefetch(p + k, 0, 2);
+  }
+  FORNAX_NEXT;
+}
+
 template <class L>
 void stage_loop(const Instruction* pc, const Context* context, int64_t i, FORNAX_REGISTERS) {
   i += lanes_of<L>() * 8;
@@ -248,6 +258,8 @@ AnyStage find_move(Move move, bool wide, DType dtype) {
       return wide ? AnyStage(stage_spill<int64_t>) : AnyStage(stage_spill<int32_t>);
     case Move::prefetch:
       return AnyStage(stage_prefetch);
+    case Move::far:
+      return AnyStage(stage_far);
     case Move::loop:
       return wide ? AnyStage(stage_loop<int64_t>) : AnyStage(stage_loop<int32_t>);
   }
