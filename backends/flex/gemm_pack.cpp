@@ -48,72 +48,114 @@ void store(Vector vector, float* to) {
   std::memcpy(to, &vector, sizeof(vector));
 }
 
-template <int kCount>
-void copy_lines_of(const float* from, int64_t along, int64_t width, int64_t depth, float* to) {
+// Of each of `depth` lines, kWidth elements to each of `panels` panels.
+template <int kWidth>
+void copy_lines_of(const float* from, int64_t along, int64_t panels, int64_t depth, int64_t step,
+                   float* to) {
+  constexpr int64_t kAhead = 8;
   for (int64_t p = 0; p < depth; p++) {
-    std::memcpy(to + p * width, from + p * along, kCount * sizeof(float));
+    const float* line = from + p * along;
+    const int64_t ahead = p + kAhead < depth ? kAhead * along : 0;
+    float* out = to + p * kWidth;
+    for (int64_t i = 0; i < panels; i++, line += kWidth, out += step) {
+      __builtin_prefetch(line + ahead);
+      std::memcpy(out, line, kWidth * sizeof(float));
+    }
   }
 }
 
 // The sizes of tiles; others are rare.
-void copy_lines(const float* from, int64_t along, int count, int64_t width, int64_t depth,
-                float* to) {
-  switch (count) {
-    case 5:
-      return copy_lines_of<5>(from, along, width, depth, to);
+void copy_lines(const float* from, int64_t along, int width, int64_t panels, int64_t depth,
+                int64_t step, float* to) {
+  switch (width) {
     case 6:
-      return copy_lines_of<6>(from, along, width, depth, to);
+      return copy_lines_of<6>(from, along, panels, depth, step, to);
     case 14:
-      return copy_lines_of<14>(from, along, width, depth, to);
+      return copy_lines_of<14>(from, along, panels, depth, step, to);
     case 16:
-      return copy_lines_of<16>(from, along, width, depth, to);
+      return copy_lines_of<16>(from, along, panels, depth, step, to);
     case 32:
-      return copy_lines_of<32>(from, along, width, depth, to);
+      return copy_lines_of<32>(from, along, panels, depth, step, to);
     default:
       for (int64_t p = 0; p < depth; p++) {
-        std::copy_n(from + p * along, count, to + p * width);
+        for (int64_t i = 0; i < panels; i++) {
+          std::copy_n(from + p * along + i * width, width, to + i * step + p * width);
+        }
       }
   }
 }
 
-// to[p * width + i] = from[i * across + p] for four i, and p up to a multiple of four.
-void interleave_four(const float* from, int64_t across, int width, int64_t depth, float* to) {
-  for (int64_t p = 0; p + 4 <= depth; p += 4) {
-    const Four r0 = load<Four>(from + p), r1 = load<Four>(from + across + p);
-    const Four r2 = load<Four>(from + 2 * across + p), r3 = load<Four>(from + 3 * across + p);
-    const Four even = __builtin_shufflevector(r0, r2, 0, 4, 1, 5);  // of p and p + 1
+// Four lines as they are in memory, and the same by columns.
+struct Square {
+  Four line[4];
+
+  Square(const float* from, int64_t across) {
+    const Four r0 = load<Four>(from), r1 = load<Four>(from + across);
+    const Four r2 = load<Four>(from + 2 * across), r3 = load<Four>(from + 3 * across);
+    const Four even = __builtin_shufflevector(r0, r2, 0, 4, 1, 5);  // of the first two columns
     const Four odd = __builtin_shufflevector(r1, r3, 0, 4, 1, 5);
-    const Four even_high = __builtin_shufflevector(r0, r2, 2, 6, 3, 7);
-    const Four odd_high = __builtin_shufflevector(r1, r3, 2, 6, 3, 7);
-    float* out = to + p * width;
-    store(__builtin_shufflevector(even, odd, 0, 4, 1, 5), out);
-    store(__builtin_shufflevector(even, odd, 2, 6, 3, 7), out + width);
-    store(__builtin_shufflevector(even_high, odd_high, 0, 4, 1, 5), out + 2 * width);
-    store(__builtin_shufflevector(even_high, odd_high, 2, 6, 3, 7), out + 3 * width);
+    const Four even_last = __builtin_shufflevector(r0, r2, 2, 6, 3, 7);
+    const Four odd_last = __builtin_shufflevector(r1, r3, 2, 6, 3, 7);
+    line[0] = __builtin_shufflevector(even, odd, 0, 4, 1, 5);
+    line[1] = __builtin_shufflevector(even, odd, 2, 6, 3, 7);
+    line[2] = __builtin_shufflevector(even_last, odd_last, 0, 4, 1, 5);
+    line[3] = __builtin_shufflevector(even_last, odd_last, 2, 6, 3, 7);
   }
+};
+
+// Four columns of six lines, which are six vectors of a panel that is six wide.
+void interleave_six(const float* from, int64_t across, float* to) {
+  const Square first(from, across);
+  const Four r4 = load<Four>(from + 4 * across), r5 = load<Four>(from + 5 * across);
+  const Four low = __builtin_shufflevector(r4, r5, 0, 4, 1, 5);
+  const Four high = __builtin_shufflevector(r4, r5, 2, 6, 3, 7);
+  store(first.line[0], to);
+  store(__builtin_shufflevector(low, first.line[1], 0, 1, 4, 5), to + 4);
+  store(__builtin_shufflevector(first.line[1], low, 2, 3, 6, 7), to + 8);
+  store(first.line[2], to + 12);
+  store(__builtin_shufflevector(high, first.line[3], 0, 1, 4, 5), to + 16);
+  store(__builtin_shufflevector(first.line[3], high, 2, 3, 6, 7), to + 20);
 }
 
-// Likewise of two i.
-void interleave_two(const float* from, int64_t across, int width, int64_t depth, float* to) {
-  for (int64_t p = 0; p + 4 <= depth; p += 4) {
-    const Four r0 = load<Four>(from + p), r1 = load<Four>(from + across + p);
-    float* out = to + p * width;
-    store<Two>(__builtin_shufflevector(r0, r1, 0, 4), out);
-    store<Two>(__builtin_shufflevector(r0, r1, 1, 5), out + width);
-    store<Two>(__builtin_shufflevector(r0, r1, 2, 6), out + 2 * width);
-    store<Two>(__builtin_shufflevector(r0, r1, 3, 7), out + 3 * width);
-  }
+// Four columns of four lines, and of two.
+void interleave_four(const float* from, int64_t across, int width, float* to) {
+  const Square square(from, across);
+  for (int p = 0; p < 4; p++) store(square.line[p], to + p * width);
+}
+void interleave_two(const float* from, int64_t across, int width, float* to) {
+  const Four r0 = load<Four>(from), r1 = load<Four>(from + across);
+  store<Two>(__builtin_shufflevector(r0, r1, 0, 4), to);
+  store<Two>(__builtin_shufflevector(r0, r1, 1, 5), to + width);
+  store<Two>(__builtin_shufflevector(r0, r1, 2, 6), to + 2 * width);
+  store<Two>(__builtin_shufflevector(r0, r1, 3, 7), to + 3 * width);
 }
 
 // Lines that are read along themselves, as far as they come in pairs; returns how many.
 int interleave(const float* from, int64_t across, int width, int valid, int64_t depth, float* to) {
-  int i = 0;
-  for (; i + 4 <= valid; i += 4) interleave_four(from + i * across, across, width, depth, to + i);
-  for (; i + 2 <= valid; i += 2) interleave_two(from + i * across, across, width, depth, to + i);
-  for (int64_t p = depth / 4 * 4; p < depth; p++) {
-    for (int k = 0; k < i; k++) to[p * width + k] = from[k * across + p];
+  const int pairs = valid / 2 * 2;
+  // A line of the cache of each at a time: they may be in each other's way there.
+  for (int64_t begin = 0; begin < depth; begin += 16) {
+    const int64_t end = std::min(begin + 16, depth), whole = end - (end - begin) % 4;
+    for (int i = 0; i < pairs;) {
+      const int some = width == 6 && pairs == 6 ? 6 : pairs - i >= 4 ? 4 : 2;
+      const float* lines = from + i * across;
+      for (int64_t p = begin; p < whole; p += 4) {
+        float* out = to + p * width + i;
+        if (some == 6) {
+          interleave_six(lines + p, across, out);
+        } else if (some == 4) {
+          interleave_four(lines + p, across, width, out);
+        } else {
+          interleave_two(lines + p, across, width, out);
+        }
+      }
+      i += some;
+    }
+    for (int64_t p = whole; p < end; p++) {
+      for (int i = 0; i < pairs; i++) to[p * width + i] = from[i * across + p];
+    }
   }
-  return i;
+  return pairs;
 }
 
 }  // namespace
@@ -123,7 +165,7 @@ void pack_panel(const float* from, int64_t across, int64_t along, int width, int
                 int64_t depth, float* to) {
   int i = 0;
   if (across == 1) {
-    copy_lines(from, along, valid, width, depth, to);
+    for (int64_t p = 0; p < depth; p++) std::copy_n(from + p * along, valid, to + p * width);
     i = valid;
   }
   if (i == 0 && along == 1) i = interleave(from, across, width, valid, depth, to);
@@ -133,6 +175,20 @@ void pack_panel(const float* from, int64_t across, int64_t along, int width, int
   }
   for (; i < width; i++) {
     for (int64_t p = 0; p < depth; p++) to[p * width + i] = 0;
+  }
+}
+
+template <>
+void pack_panels(const float* from, int64_t across, int64_t along, int width, int64_t count,
+                 int64_t depth, int64_t step, float* to) {
+  int64_t i = 0;
+  if (across == 1) {
+    copy_lines(from, along, width, count / width, depth, step, to);
+    i = count / width * width;
+  }
+  for (; i < count; i += width) {
+    const int valid = int(std::min<int64_t>(count - i, width));
+    pack_panel(from + i * across, across, along, width, valid, depth, to + i / width * step);
   }
 }
 

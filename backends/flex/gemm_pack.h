@@ -83,6 +83,20 @@ template <>
 void pack_panel(const float* from, int64_t across, int64_t along, int width, int valid,
                 int64_t depth, float* to);
 
+// Panels of `count` lines in all, `step` elements apart; the last may be filled up with 0.
+template <class T, class S>
+void pack_panels(const S* from, int64_t across, int64_t along, int width, int64_t count,
+                 int64_t depth, int64_t step, T* to) {
+  for (int64_t i = 0; i < count; i += width, to += step) {
+    const int valid = int(count - i < width ? count - i : width);
+    pack_panel(from + i * across, across, along, width, valid, depth, to);
+  }
+}
+// Reads rows that lie in the order of `to` through all panels before the next.
+template <>
+void pack_panels(const float* from, int64_t across, int64_t along, int width, int64_t count,
+                 int64_t depth, int64_t step, float* to);
+
 // Calls body with a null pointer to the element type of a floating `dtype`.
 template <class Body>
 void with_float_type(DType dtype, Body&& body) {

@@ -9,6 +9,8 @@
 namespace fornax::flex {
 
 inline constexpr int kMaxTileRows = 14;
+inline constexpr int64_t kMaxTileDepth = 512;
+inline constexpr int64_t kFewRows = 32;  // that rows_times_matrix takes
 
 // c[i][j] (+)= sum over p of a[i][p] * b[offsets[p] + j], for i below the tile's rows.
 template <class T>
@@ -48,12 +50,26 @@ struct VectorCall {
   T* y;
 };
 
+// c[i * c_row + j] = sum over p of a[i * a_row + p * a_step] * b[p * b_row + j].
+template <class T>
+struct RowsCall {
+  int64_t rows, columns, depth;  // rows: at most kFewRows
+  const T* a;
+  int64_t a_row, a_step;
+  const T* b;
+  int64_t b_row;
+  T* c;
+  int64_t c_row;
+  bool far;  // b is in no cache
+};
+
 template <class T>
 struct TileTable {
   using Tile = void (*)(const TileCall<T>&);
   using Dot = void (*)(const DotCall<T>&);
-  int rows;     // of the largest tile; every smaller number has a tile too
-  int columns;  // of the tiles in packed and strided
+  int rows;       // of the largest tile; every smaller number has a tile too
+  int columns;    // of the tiles in packed and strided
+  int64_t depth;  // so much of as many columns stays in the first-level cache
   Tile packed[kMaxTileRows + 1];
   Tile strided[kMaxTileRows + 1];
   Tile wide[kMaxTileRows + 1];  // packed, with more columns where there are few rows
@@ -62,6 +78,7 @@ struct TileTable {
   Dot dot[kDotRows + 1][kDotColumns + 1];
   void (*rows_times_vector)(const VectorCall<T>&);     // column is 1
   void (*columns_times_vector)(const VectorCall<T>&);  // row is 1
+  void (*rows_times_matrix)(const RowsCall<T>&);
 };
 
 template <class T>

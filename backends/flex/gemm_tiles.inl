@@ -1,7 +1,10 @@
 // The inner loops of gemm_tiles.h for one instruction set.  Included once per target and number
 // type: the including file defines FORNAX_TILE_TYPE and FORNAX_FILL, the name of the function that
 // fills the table.  No guard, on purpose.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
+
+#include <algorithm>
 
 #include "backends/flex/gemm_tiles.h"
 
@@ -27,16 +30,25 @@ HWY_NOINLINE void tile(const TileCall<T>& call) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
+  const int64_t depth = call.depth, c_row = call.c_row;
+  const int64_t a_row = call.a_row, a_step = call.a_step;
+  const int64_t* offsets = call.offsets;
+  const bool accumulate = call.accumulate;
   for (int64_t j = 0; j < call.columns; j += kVectors * int64_t(lanes)) {
+    // What the sums go to is on its way while they are made.
+    T* const c = call.c + j;
+    FORNAX_UNROLL for (int i = 0; i < kTileRows; i++) {
+      hwy::Prefetch(c + i * c_row);
+      hwy::Prefetch(c + i * c_row + size_t(kVectors) * lanes - 1);
+    }
     V sums[kTileRows][kVectors];
     FORNAX_UNROLL for (int i = 0; i < kTileRows; i++) {
       FORNAX_UNROLL for (int v = 0; v < kVectors; v++) sums[i][v] = hn::Zero(d);
     }
     const T* a = call.a;
     const T* b = call.b + j;
-    const int64_t a_row = call.a_row, a_step = call.a_step;
-    for (int64_t p = 0; p < call.depth; p++) {
-      const T* row = b + call.offsets[p];
+    for (int64_t p = 0; p < depth; p++) {
+      const T* row = b + offsets[p];
       V right[kVectors];
       FORNAX_UNROLL for (int v = 0; v < kVectors; v++) {
         right[v] = hn::LoadU(d, row + size_t(v) * lanes);
@@ -49,11 +61,16 @@ HWY_NOINLINE void tile(const TileCall<T>& call) {
       }
       a += kPacked ? kTileRows : a_step;
     }
+    if (accumulate) {
+      FORNAX_UNROLL for (int i = 0; i < kTileRows; i++) {
+        FORNAX_UNROLL for (int v = 0; v < kVectors; v++) {
+          sums[i][v] = hn::Add(sums[i][v], hn::LoadU(d, c + i * c_row + size_t(v) * lanes));
+        }
+      }
+    }
     FORNAX_UNROLL for (int i = 0; i < kTileRows; i++) {
-      T* c = call.c + i * call.c_row + j;
       FORNAX_UNROLL for (int v = 0; v < kVectors; v++) {
-        T* to = c + size_t(v) * lanes;
-        hn::StoreU(call.accumulate ? hn::Add(sums[i][v], hn::LoadU(d, to)) : sums[i][v], d, to);
+        hn::StoreU(sums[i][v], d, c + i * c_row + size_t(v) * lanes);
       }
     }
   }
@@ -191,6 +208,85 @@ void columns_times_vector(const VectorCall<T>& call) {
   }
 }
 
+// Columns [begin, begin + count) of a RowsCall, and their sums so far.
+template <class T>
+struct Stretch {
+  int64_t begin, count;
+  T* sums;  // sums[i * row + j]
+  int64_t row;
+};
+
+// sums[i][j] += the sum over kDepth p of a[i][p] * b[p][j], whose factors a stay in registers.
+template <class T, int kSome, int kDepth>
+HWY_INLINE void add_to_rows(const RowsCall<T>& call, const Stretch<T>& stretch, int64_t i,
+                            int64_t p) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const int64_t lanes = int64_t(hn::Lanes(d)), b_row = call.b_row, row = stretch.row;
+  V left[kSome][kDepth];
+  FORNAX_UNROLL for (int r = 0; r < kSome; r++) {
+    FORNAX_UNROLL for (int q = 0; q < kDepth; q++) {
+      left[r][q] = hn::Set(d, call.a[(i + r) * call.a_row + (p + q) * call.a_step]);
+    }
+  }
+  const T* const b = call.b + p * b_row + stretch.begin;
+  T* const sums = stretch.sums + i * row;
+  const auto add = [&](int64_t j, auto load) HWY_ATTR {
+    V sum[kSome];
+    FORNAX_UNROLL for (int r = 0; r < kSome; r++) sum[r] = hn::Load(d, sums + r * row + j);
+    FORNAX_UNROLL for (int q = 0; q < kDepth; q++) {
+      const V right = load(b + q * b_row + j);
+      FORNAX_UNROLL for (int r = 0; r < kSome; r++) {
+        sum[r] = hn::MulAdd(left[r][q], right, sum[r]);
+      }
+    }
+    FORNAX_UNROLL for (int r = 0; r < kSome; r++) hn::Store(sum[r], d, sums + r * row + j);
+  };
+  const auto whole = [&](const T* from) HWY_ATTR { return hn::LoadU(d, from); };
+  int64_t j = 0;
+  if (call.far && i == 0 && p + 2 * kDepth <= call.depth) {
+    // The next rows of b come while these are read for the first time.
+    for (; j + lanes <= stretch.count; j += lanes) {
+      FORNAX_UNROLL for (int q = 0; q < kDepth; q++) {
+        __builtin_prefetch(b + (kDepth + q) * b_row + j, 0, 2);
+      }
+      add(j, whole);
+    }
+  }
+  for (; j + lanes <= stretch.count; j += lanes) add(j, whole);
+  if (j == stretch.count) return;
+  const auto some = hn::FirstN(d, size_t(stretch.count - j));
+  add(j, [&](const T* from) HWY_ATTR { return hn::MaskedLoad(some, d, from); });
+}
+
+template <class T, int kDepth>
+HWY_INLINE void add_to_all_rows(const RowsCall<T>& call, const Stretch<T>& stretch, int64_t p) {
+  int64_t i = 0;
+  for (; i + 3 <= call.rows; i += 3) add_to_rows<T, 3, kDepth>(call, stretch, i, p);
+  if (i + 2 == call.rows) add_to_rows<T, 2, kDepth>(call, stretch, i, p);
+  if (i + 1 == call.rows) add_to_rows<T, 1, kDepth>(call, stretch, i, p);
+}
+
+// A stretch of each row at a time stays in the first-level cache with what is read of b.  The sums
+// have a place of their own: rows of c may be in each other's way there.
+template <class T>
+void rows_times_matrix(const RowsCall<T>& call) {
+  constexpr int64_t kSums = 24576 / sizeof(T), kMost = 4096 / sizeof(T);
+  constexpr int kDepth = 4;
+  HWY_ALIGN T sums[kSums];
+  const int64_t row = HWY_MIN(kSums / call.rows / 16 * 16, kMost);
+  for (int64_t begin = 0; begin < call.columns; begin += row) {
+    Stretch<T> stretch{begin, HWY_MIN(row, call.columns - begin), sums, row};
+    std::fill_n(sums, call.rows * row, T(0));
+    int64_t p = 0;
+    for (; p + kDepth <= call.depth; p += kDepth) add_to_all_rows<T, kDepth>(call, stretch, p);
+    for (; p < call.depth; p++) add_to_all_rows<T, 1>(call, stretch, p);
+    for (int64_t i = 0; i < call.rows; i++) {
+      std::copy_n(sums + i * row, stretch.count, call.c + i * call.c_row + begin);
+    }
+  }
+}
+
 template <class T, int kTileRows>
 void add_tiles(TileTable<T>& table, int lanes) {
   constexpr int kWide = wide_vectors(kTileRows);
@@ -214,10 +310,12 @@ void fill_table(TileTable<T>& table) {
   const int lanes = int(hn::Lanes(hn::ScalableTag<T>()));
   table.rows = kRows;
   table.columns = 2 * lanes;
+  table.depth = HWY_MIN(kMaxTileDepth, (16 << 10) / int64_t(2 * lanes * int(sizeof(T))));
   add_tiles<T, kRows>(table, lanes);
   add_dots<T, TileTable<T>::kDotRows>(table);
   table.rows_times_vector = rows_times_vector<T>;
   table.columns_times_vector = columns_times_vector<T>;
+  table.rows_times_matrix = rows_times_matrix<T>;
 }
 
 void FORNAX_FILL(TileTable<FORNAX_TILE_TYPE>& table) { fill_table(table); }

@@ -1,4 +1,6 @@
 // matmul against plain loops: shapes around the tiles' edges, every layout, every number type.
+#include "backends/flex/gemm.h"
+#include "backends/flex/pool.h"
 #include "run.h"
 
 namespace fornax::flex {
@@ -68,6 +70,49 @@ TEST(Matmul, LargeEnoughForEveryBlock) {
   check(DType::f32, {307, 523}, {523, 271}, Style::reversed_axes, Style::reversed_axes, random);
   check(DType::f64, {151, 300}, {300, 2100}, Style::plain, Style::plain, random);
   check(DType::f16, {40, 600}, {600, 90}, Style::plain, Style::reversed_axes, random);
+}
+
+// What is packed of a at once: several rounds of its rows, and of its depth.
+TEST(Matmul, SeveralRounds) {
+  std::mt19937 random(7);
+  check(DType::f32, {8200, 130}, {130, 200}, Style::reversed_axes, Style::plain, random);
+  check(DType::f64, {1030, 1100}, {1100, 61}, Style::reversed_axes, Style::plain, random);
+}
+
+// Rows of a matrix that is too large for the caches are read in order.
+TEST(Matmul, FewRows) {
+  std::mt19937 random(8);
+  for (DType dtype : {DType::f32, DType::f64}) {
+    for (int64_t m : {1, 2, 3, 4, 5, 6, 12, 31, 32, 33}) {
+      check(dtype, {m, 131}, {131, 1301}, Style::plain, Style::plain, random);
+    }
+    check(dtype, {5, 600}, {600, 67}, Style::reversed_axes, Style::plain, random);
+    check(dtype, {8, 70}, {70, 512}, Style::negative, Style::plain, random);
+    check(dtype, {7, 3}, {3, 9000}, Style::plain, Style::plain, random);
+    check(dtype, {7, 130}, {130, 260}, Style::plain, Style::spaced, random);
+    check(dtype, {7, 130}, {130, 260}, Style::plain, Style::reversed_axes, random);
+  }
+  check(DType::f32, {4, 1030}, {1030, 2100}, Style::plain, Style::plain, random);  // in no cache
+}
+
+TEST(Matmul, ThreadsDoNotChangeResults) {
+  for (const ProductSize& size : {ProductSize{8, 900, 333}, ProductSize{300, 290, 600},
+                                  ProductSize{1, 3000, 500}, ProductSize{700, 40, 1000}}) {
+    std::mt19937 random(9);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    std::vector<float> a(size_t(size.m * size.k)), b(size_t(size.k * size.n));
+    for (std::vector<float>* operand : {&a, &b}) {
+      for (float& number : *operand) number = uniform(random);
+    }
+    const Matrix left{a.data(), DType::f32, size.k, 1}, right{b.data(), DType::f32, size.n, 1};
+    std::vector<float> many(size_t(size.m * size.n), NAN), one = many;
+    gemm(size, left, right, many.data());
+    // A body of parallel() computes alone.
+    parallel(2, 1, [&](int64_t begin, int64_t) {
+      if (begin == 0) gemm(size, left, right, one.data());
+    });
+    EXPECT_EQ(many, one) << size.m << " " << size.n << " " << size.k;
+  }
 }
 
 TEST(Matmul, EmptySizes) {
