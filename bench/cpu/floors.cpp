@@ -77,12 +77,14 @@ float read(const float* from, int64_t count) {
   return hn::GetLane(hn::SumOfLanes(d, s0));
 }
 
-// x -> x / 2 + 1 in every lane of ten registers: it goes to 2.
+// x -> x / 2 + 1 in every lane of ten registers: it goes to 2.  They begin apart, as a compiler
+// makes one of those that are always equal.
 float multiply_add(int64_t count) {
   const Tag d;
   const Vector half = hn::Set(d, 0.5f), one = hn::Set(d, 1.0f);
-  Vector x0 = half, x1 = half, x2 = half, x3 = half, x4 = half;
-  Vector x5 = half, x6 = half, x7 = half, x8 = half, x9 = half;
+  Vector x0 = hn::Zero(d), x1 = half, x2 = one, x3 = hn::Set(d, 1.5f), x4 = hn::Set(d, 2.5f);
+  Vector x5 = hn::Set(d, 3.0f), x6 = hn::Set(d, 3.5f), x7 = hn::Set(d, 4.0f);
+  Vector x8 = hn::Set(d, 4.5f), x9 = hn::Set(d, 5.0f);
   for (int64_t i = 0; i < count; i += 10 * int64_t(hn::Lanes(d))) {
     x0 = hn::MulAdd(x0, half, one);
     x1 = hn::MulAdd(x1, half, one);
