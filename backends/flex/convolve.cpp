@@ -24,7 +24,7 @@ namespace {
 constexpr int64_t kDepthBlock = 256;  // a strip of columns stays in the first-level cache
 constexpr int64_t kRowBlock = 144;    // panels of as many results stay in the second-level cache
 constexpr int64_t kRunBlock = 256;    // columns that are packed at a time
-constexpr int64_t kPackedPanels = 2;  // so many share packed columns
+constexpr int64_t kPackedPanels = 3;  // so many share packed columns
 
 // What is computed for one pair of axis passes.
 struct Pass {
