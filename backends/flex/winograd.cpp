@@ -68,24 +68,6 @@ void transform_windows(const float* const (&windows)[4], Four (&to)[kWinogradMat
   }
 }
 
-// The weights, windows without gaps: in place, or a copy.
-struct Windows {
-  explicit Windows(const InputView& weight)
-      : in_place(weight.strides[2] == 3 && weight.strides[3] == 1),
-        memory(in_place ? 0 : size_t(weight.type.shape.element_count()) * sizeof(float)) {
-    const Layout packed = row_major(weight.type.shape);
-    std::copy_n(in_place ? weight.strides : packed.strides, 2, strides);
-    data = in_place ? weight.as<float>() : memory.as<float>();
-    if (in_place) return;
-    copy_box(sizeof(float), weight.type.shape, weight.data, weight.strides, memory.as<float>(),
-             packed.strides);
-  }
-  bool in_place;
-  Workspace memory;
-  const float* data;
-  int64_t strides[2];  // of outputs and inputs
-};
-
 class Winograd : public Kernel {
  public:
   Winograd(AnchorPlan plan, std::unique_ptr<Kernel> plain)
@@ -110,8 +92,7 @@ class Winograd : public Kernel {
   void run(std::span<const Argument> inputs, std::span<const Argument> outputs) const override {
     if (plan_.result.shape.element_count() == 0) return;
     const InputView source(plan_, 0, inputs), weight(plan_, 1, inputs);
-    const Pictures pictures(source);
-    const Windows windows(weight);
+    const Packed pictures = Packed::lines(source), windows = Packed::windows(weight);
     float* result = data_of<float>(outputs[0]);
     bool finite = true;
     for (int64_t group = 0; group < sizes_.groups; group++) {
@@ -149,8 +130,7 @@ class Winograd : public Kernel {
   int64_t matrix_size(const Part& part) const { return part.rows * channels_ + kWinogradSlack; }
 
   // The weights of all results are transformed, then blocks of lines take turns.
-  bool run_blocks(const Pictures& source, const Windows& windows, int64_t group,
-                  float* result) const {
+  bool run_blocks(const Packed& source, const Packed& windows, int64_t group, float* result) const {
     const Part all = part_of(0, panels_);
     const Ref<Buffer> memory =
         allocate_buffer(0, size_t(kWinogradMatrices * matrix_size(all)) * sizeof(float));
@@ -178,8 +158,7 @@ class Winograd : public Kernel {
   }
 
   // The tiles of all lines are transformed, then parts of the weights take turns.
-  bool run_parts(const Pictures& source, const Windows& windows, int64_t group,
-                 float* result) const {
+  bool run_parts(const Packed& source, const Packed& windows, int64_t group, float* result) const {
     const int64_t lines = sizes_.images * lines_;
     // Every channel may be written by another thread.
     const int64_t pitch = strips(lines) * tile_table<float>().columns + kWinogradSlack;
@@ -208,7 +187,7 @@ class Winograd : public Kernel {
   // Panels [begin, end) of a part: [matrix, depth block, panel, channel, row of the panel].
   // Channel by channel for all of them: in one order of the axes or the other, weights that are
   // read one after another lie side by side.
-  void pack_weights(const Windows& windows, int64_t group, const Part& part, int64_t begin,
+  void pack_weights(const Packed& windows, int64_t group, const Part& part, int64_t begin,
                     int64_t end, float* to) const {
     const float* first = windows.data + group * sizes_.outputs * windows.strides[0];
     const int64_t result = windows.strides[adjoint_ ? 1 : 0];
@@ -251,8 +230,8 @@ class Winograd : public Kernel {
   }
 
   // Tiles of lines [first, first + count) and of channels from `channel` on.
-  void transform(const Pictures& source, int64_t group, int64_t first, int64_t count,
-                 int64_t channel, const TileMatrices<float>& to) const {
+  void transform(const Packed& source, int64_t group, int64_t first, int64_t count, int64_t channel,
+                 const TileMatrices<float>& to) const {
     std::vector<SourceLine> lines(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; i++) {
       const int64_t image = (first + i) / lines_, line = (first + i) % lines_;
@@ -330,15 +309,21 @@ class Winograd : public Kernel {
 
 }  // namespace
 
-Pictures::Pictures(const InputView& operand)
-    : in_place(operand.strides[3] == 1 || operand.type.shape[3] == 1),
-      memory(in_place ? 0 : size_t(operand.type.shape.element_count()) * sizeof(float)) {
+Packed::Packed(const InputView& operand, bool in_place)
+    : memory(in_place ? 0 : size_t(operand.type.shape.element_count()) * sizeof(float)) {
   const Layout packed = row_major(operand.type.shape);
   std::copy_n(in_place ? operand.strides : packed.strides, 4, strides);
   data = in_place ? operand.as<float>() : memory.as<float>();
   if (in_place) return;
   copy_box(sizeof(float), operand.type.shape, operand.data, operand.strides, memory.as<float>(),
            packed.strides);
+}
+
+Packed Packed::lines(const InputView& operand) {
+  return {operand, operand.strides[3] == 1 || operand.type.shape[3] == 1};
+}
+Packed Packed::windows(const InputView& weight) {
+  return {weight, weight.strides[2] == 3 && weight.strides[3] == 1};
 }
 
 bool suits_winograd(const AnchorPlan& plan) {

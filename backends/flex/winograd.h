@@ -12,11 +12,13 @@
 
 namespace fornax::flex {
 
-// An operand whose lines lie without gaps: in place, or a copy.
-struct Pictures {
-  explicit Pictures(const InputView& operand);
-  bool in_place;
-  Workspace memory;
+// An f32 operand of four axes whose lines, or windows, lie without gaps: in place, or a copy.
+struct Packed {
+  static Packed lines(const InputView& operand);
+  static Packed windows(const InputView& weight);
+
+  Packed(const InputView& operand, bool in_place);
+  Workspace memory;  // of the copy
   const float* data;
   int64_t strides[4];
 };

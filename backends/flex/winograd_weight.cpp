@@ -60,7 +60,7 @@ class WinogradWeight : public Kernel {
     if (plan_.result.shape.element_count() == 0) return;
     float* to = data_of<float>(outputs[0]);
     if (sizes_.images == 0) return void(std::fill_n(to, matrix_ * sizes_.groups * 9, 0.0f));
-    const Pictures pictures(x), gradients(dy);
+    const Packed pictures = Packed::lines(x), gradients = Packed::lines(dy);
     const Ref<Buffer> memory =
         allocate_buffer(0, size_t(kWinogradMatrices * matrix_) * sizeof(float));
     float* sums = static_cast<float*>(memory->data);
@@ -76,7 +76,7 @@ class WinogradWeight : public Kernel {
 
  private:
   // Adds to the sums what `count` pictures give; the first ones overwrite them.
-  void add_chunk(const Pictures& x, const Pictures& dy, int64_t group, int64_t first, int64_t count,
+  void add_chunk(const Packed& x, const Packed& dy, int64_t group, int64_t first, int64_t count,
                  float* sums) const {
     const int64_t depth = count * lines_ * tiles_;
     // Every channel may be written by another thread.
@@ -102,7 +102,7 @@ class WinogradWeight : public Kernel {
   }
 
   // Channels of x, then those of dy.
-  void transform(const Pictures& x, const Pictures& dy, int64_t group, int64_t first, int64_t count,
+  void transform(const Packed& x, const Packed& dy, int64_t group, int64_t first, int64_t count,
                  const TileMatrices<float>& all) const {
     std::vector<SourceLine> from;
     std::vector<GradientLine> gradients;

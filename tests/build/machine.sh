@@ -1,32 +1,24 @@
 #!/usr/bin/env bash
 # What the processor lacks, or the process may not use: narrower instructions, more threads than
-# there are, one processor of several, little memory.
+# there are, one processor of several.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$1 failed=0
 
-# says WORDS COMMAND...: the command succeeds and says so.
-says() {
-  local words=$1 output
-  shift
-  if output=$("$@" 2>&1) && grep -qF -- "$words" <<<"$output"; then
+# check says|refuses WORDS COMMAND...: the command succeeds, or fails by an error, and says so.
+check() {
+  local how=$1 words=$2 output status=says
+  shift 2
+  output=$("$@" 2>&1) || status=refuses
+  if [ $status = "$how" ] && grep -qF -- "$words" <<<"$output"; then
     echo "ok      $words: $*"
   else
     failed=1
     printf 'FAILED  %s\n%s\n' "$words: $*" "$(tail -n 20 <<<"$output")"
   fi
 }
-# refuses WORDS COMMAND...: the command fails by an error that says so.
-refuses() {
-  local words=$1 output
-  shift
-  if ! output=$("$@" 2>&1) && grep -qF -- "$words" <<<"$output"; then
-    echo "ok      $words: $*"
-  else
-    failed=1
-    printf 'FAILED  %s\n%s\n' "$words: $*" "$(tail -n 20 <<<"$output")"
-  fi
-}
+says() { check says "$@"; }
+refuses() { check refuses "$@"; }
 
 doctor=("$build/cli/fornax" doctor)
 says ", baseline, " env FORNAX_CPU_TARGET=baseline "${doctor[@]}"
