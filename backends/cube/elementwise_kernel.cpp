@@ -46,7 +46,8 @@ class ElementwiseKernel {
     if (known_.across >= 0) {
       compute_square();
     } else {
-      for_vectors(k_, known_.vectors, [&](Value element, int lanes) { compute(element, lanes); });
+      for_vectors(k_, known_.vectors,
+                  [&](std::span<const Value> elements, int lanes) { compute(elements, lanes); });
     }
     return k_.finish();
   }
@@ -144,16 +145,25 @@ class ElementwiseKernel {
     return results;
   }
 
-  void compute(Value element, int lanes) {
-    const std::vector<Position> at = positions(element, lanes);
-    std::vector<Value> places;
-    for (int lane = 0; lane < lanes && !at.empty(); lane++) {
-      places.push_back(known_.rows ? at[0].back() + lane : at[size_t(lane)].back());
+  // Reads all vectors before it computes: their loads are under way together.
+  void compute(std::span<const Value> elements, int lanes) {
+    const size_t reads = known_.read_steps.size();
+    std::vector<std::vector<Position>> at;
+    std::vector<std::vector<Value>> read(elements.size());
+    for (size_t n = 0; n < elements.size(); n++) {
+      at.push_back(positions(elements[n], lanes));
+      for (size_t i = 0; i < reads; i++) read[n].push_back(load(i, elements[n], at[n], lanes));
     }
-    const std::vector<Value> results =
-        evaluate([&](size_t view) { return load(view, element, at, lanes); }, places);
-    for (size_t i = 0; i < results.size(); i++) {
-      store(known_.read_steps.size() + i, element, at, results[i], lanes);
+    for (size_t n = 0; n < elements.size(); n++) {
+      std::vector<Value> places;
+      for (int lane = 0; lane < lanes && !at[n].empty(); lane++) {
+        places.push_back(known_.rows ? at[n][0].back() + lane : at[n][size_t(lane)].back());
+      }
+      const std::vector<Value> results =
+          evaluate([&](size_t view) { return read[n][view]; }, places);
+      for (size_t i = 0; i < results.size(); i++) {
+        store(reads + i, elements[n], at[n], results[i], lanes);
+      }
     }
   }
 

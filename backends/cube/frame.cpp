@@ -109,8 +109,8 @@ Launch walk(Device& device, Walk walk) {
   auto build = [known, vectors, name = walk.name, body = std::move(walk.body)] {
     Builder k(name, {.threads = kThreads});
     const Framed framed = declare_frame(k, known);
-    for_vectors(k, vectors, [&](Value element, int lanes) {
-      body(k, framed, {position_of(k, framed.extents, element), element, lanes});
+    for_vectors(k, vectors, [&](std::span<const Value> elements, int lanes) {
+      body(k, framed, {position_of(k, framed.extents, elements[0]), elements[0], lanes});
     });
     return k.finish();
   };

@@ -150,31 +150,43 @@ Value thread_number(Builder& k, DType index) {
 }
 
 std::string key_of(const Vectors& vectors) {
-  return fmt::format("{} v{}{}", name_of(vectors.index), vectors.lanes,
-                     vectors.whole ? "" : " tail");
+  std::string key = fmt::format("{} v{}", name_of(vectors.index), vectors.lanes);
+  if (vectors.turns > 1) key += fmt::format("x{}", vectors.turns);
+  return key + (vectors.whole ? "" : " tail");
 }
 
-void for_vectors(Builder& k, const Vectors& vectors, FunctionRef<void(Value, int)> body) {
-  const int lanes = vectors.lanes;
+void for_vectors(Builder& k, const Vectors& vectors,
+                 FunctionRef<void(std::span<const Value>, int)> body) {
+  const int lanes = vectors.lanes, turns = vectors.turns;
   const Value count = k.number("count", vectors.index, size_facts(vectors.index));
-  const Value thread = thread_number(k, vectors.index);
   const Value whole = count >> std::countr_zero(unsigned(lanes));
-  const auto vector = [&] { body(thread * lanes, lanes); };
-  if (vectors.whole) {
-    k.when(thread < whole, vector);
-    return;
+  const Value block = k.cast(k.block(), vectors.index) * (k.threads() * turns);
+  std::vector<Value> own, elements;
+  for (int turn = 0; turn < turns; turn++) {
+    own.push_back(block + k.cast(k.thread(), vectors.index) + turn * k.threads());
+    elements.push_back(own.back() * lanes);
   }
-  k.when(thread < whole, vector, [&] {
-    const Value rest = whole * lanes + (thread - whole);
-    k.when(rest < count, [&] { body(rest, 1); });
-  });
+  const auto one = [&](int turn) {
+    const auto vector = [&] { body({&elements[size_t(turn)], 1}, lanes); };
+    if (vectors.whole) return k.when(own[size_t(turn)] < whole, vector);
+    k.when(own[size_t(turn)] < whole, vector, [&] {
+      const Value rest = whole * lanes + (own[size_t(turn)] - whole);
+      k.when(rest < count, [&] { body({&rest, 1}, 1); });
+    });
+  };
+  if (turns == 1) return one(0);
+  k.when(
+      own.back() < whole, [&] { body(elements, lanes); },
+      [&] {
+        for (int turn = 0; turn < turns; turn++) one(turn);
+      });
 }
 
 void pass_vectors(Arguments& arguments, const Vectors& vectors, int64_t count) {
   arguments.number(vectors.index, count);
 }
 runtime::Grid grid_of(const Vectors& vectors, int64_t count, int threads) {
-  return blocks_for(count / vectors.lanes + count % vectors.lanes, threads);
+  return blocks_for(count / vectors.lanes + count % vectors.lanes, threads * vectors.turns);
 }
 
 Value run_step(Builder& k, const Step& step, std::span<const Value> operands) {

@@ -70,17 +70,20 @@ Value declare_scalar(Builder& k, const std::string& name, DType dtype);
 // The number of this thread among all, in dtype `index`.
 Value thread_number(Builder& k, DType index);
 
-// Work on row-major elements 0 ... count - 1, in vectors: thread i has those from i * lanes on.
-// Unless the count is a promised multiple of `lanes`, what is left over has a thread per element,
-// and the body is built a second time, for one lane.
+// Work on row-major elements 0 ... count - 1, in vectors: thread i has those from i * lanes on;
+// with `turns` above 1 a block has so many times its threads' vectors, and a thread those that are
+// its block's threads apart.  Unless the count is a promised multiple of `lanes`, what is left over
+// has a thread per element, and the body is built a second time, for one lane.
 struct Vectors {
   DType index = DType::i32;
   int lanes = 1;
   bool whole = true;  // the count is a multiple of `lanes`
+  int turns = 1;
 };
 std::string key_of(const Vectors& vectors);  // "i32 v4 tail"
+// `body` computes the vectors that begin at some elements; all turns at once where none is outside.
 void for_vectors(Builder& k, const Vectors& vectors,
-                 FunctionRef<void(Value element, int lanes)> body);
+                 FunctionRef<void(std::span<const Value> elements, int lanes)> body);
 // The count, and how many blocks of `threads` threads are needed.
 void pass_vectors(Arguments& arguments, const Vectors& vectors, int64_t count);
 runtime::Grid grid_of(const Vectors& vectors, int64_t count, int threads);

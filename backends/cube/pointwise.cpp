@@ -14,6 +14,11 @@ namespace {
 
 constexpr int kVectorBytes = 16;
 constexpr int64_t kLeastSquare = 8;  // shorter axes are not worth turning
+// Where many blocks compute functions such as exp, a thread has several vectors: their loads are
+// under way while it computes, and what a block costs to begin is shared.  Copies are faster
+// without.
+constexpr int kTurns = 2;
+constexpr int64_t kManyBlocks = 32;  // per processor
 
 // The work over its nest, and what is promised of it.
 class Planned {
@@ -119,6 +124,10 @@ class Planned {
     known.vectors.lanes = lanes;
     known.rank = nest_.rank();
     known.vectors.whole = count_ % lanes == 0;
+    if (across_ < 0 && computes_functions() &&
+        count_ / (kElementwiseThreads * lanes) >= kManyBlocks * device_.capabilities().processors) {
+      known.vectors.turns = kTurns;
+    }
     known.rows = known.rank == 1 || nest_.extents.back() % lanes == 0;
     std::vector<Span> spans;
     for (size_t i = 0; i < operands_.size(); i++) {
@@ -133,6 +142,12 @@ class Planned {
     }
     known.vectors.index = index_dtype(count_, spans);
     return known;
+  }
+
+  bool computes_functions() const {
+    const std::vector<Step>& steps = work_.graph.steps;
+    return std::any_of(steps.begin() + work_.inputs, steps.end(),
+                       [](const Step& step) { return wants_floats(info(step.op).rule); });
   }
 
   // The axis along which an operand lies closely that does not along the innermost one.

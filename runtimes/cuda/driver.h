@@ -35,6 +35,23 @@ struct LaunchNode {
   Context context = nullptr;  // the current one
 };
 
+// CUlaunchAttribute; early: as Dependency::early(), after what comes before it in the stream.
+struct LaunchAttribute {
+  int kind = 6, unused = 0;
+  union {
+    int value = 1;
+    char space[64];
+  };
+  static constexpr LaunchAttribute early() { return {}; }
+};
+// CUlaunchConfig.
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared_bytes;
+  Stream stream;
+  const LaunchAttribute* attributes;
+  unsigned count;  // of these
+};
+
 // How one node of a graph comes after another.  By default when that is over; early: when all of
 // its blocks have allowed it or ended, and the launch then waits for its results by itself.
 struct Dependency {

@@ -247,9 +247,14 @@ void CudaRuntime::launch(int device, const runtime::Program& compiled, runtime::
   gpu.enter();
   const Function function = program.function();
   Parameters parameters(source.parameters, arguments);
-  const Result result =
-      gpu.driver().launch(function, grid[0], grid[1], grid[2], unsigned(source.threads), 1, 1,
-                          unsigned(source.shared_bytes), gpu.stream(), parameters.get(), nullptr);
+  static constexpr LaunchAttribute kEarly = LaunchAttribute::early();
+  const LaunchConfig config{{grid[0], grid[1], grid[2]},
+                            {unsigned(source.threads), 1, 1},
+                            unsigned(source.shared_bytes),
+                            gpu.stream(),
+                            &kEarly,
+                            source.waits};
+  const Result result = gpu.driver().launch(&config, function, parameters.get(), nullptr);
   if (result != Result::success) [[unlikely]] {
     gpu.failed(result, fmt::format("launching \"{}\" with {} x {} x {} blocks of {} threads and {} "
                                    "bytes of shared memory",

@@ -43,6 +43,19 @@ void Writer::define_now(ValueId value, const Expression& expression) {
   waits_[size_t(value)] = false;
 }
 
+// Whether the language has a way to compute all lanes together; it is written then.
+bool Writer::whole_vector(const Instruction& instruction) {
+  const ValueId result = instruction.results[0];
+  Names names;
+  names.type = kernel_.type(result).dtype;
+  const std::string_view pattern = vector_pattern_of(spelling_, instruction.code, names.type);
+  if (pattern.empty() || instruction.fast) return false;
+  std::vector<Expression> operands;
+  for (const ValueId operand : instruction.operands) operands.push_back(named(operand));
+  define_now(result, fill(pattern, operands, names));
+  return true;
+}
+
 void Writer::pure(const Instruction& instruction) {
   const ValueId result = instruction.results[0];
   const ValueType& type = kernel_.type(result);
@@ -64,6 +77,7 @@ void Writer::pure(const Instruction& instruction) {
     together ? define_now(result, value) : define(result, value);
     return;
   }
+  if (whole_vector(instruction)) return;
   Expression vector{"{{", true, {}};
   for (int i = 0; i < type.lanes; i++) {
     if (instruction.code == Code::pack) {

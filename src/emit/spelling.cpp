@@ -114,6 +114,15 @@ std::string_view pattern_of(const Spelling& spelling, kernel::Code code, DType d
   return usual;
 }
 
+std::string_view vector_pattern_of(const Spelling& spelling, kernel::Code code, DType dtype) {
+  for (const CodeRow& row : spelling.codes) {
+    if (row.manner == Manner::vector && row.code == code && lists(row.dtypes, dtype)) {
+      return row.pattern;
+    }
+  }
+  return {};
+}
+
 std::string_view pattern_of(const Spelling& spelling, kernel::Atomic how, DType dtype) {
   for (const AtomicRow& row : spelling.atomics) {
     if (row.how == how && lists(row.dtypes, dtype)) return row.pattern;

@@ -14,8 +14,8 @@
 
 namespace fornax::c_like {
 
-// A way to say an instruction that is preferred where it is allowed.
-enum class Manner : uint8_t { usual, fast, index };
+// A way to say an instruction that is preferred where it is allowed; `vector`: on whole vectors.
+enum class Manner : uint8_t { usual, fast, index, vector };
 
 struct CodeRow {
   kernel::Code code;
@@ -54,6 +54,8 @@ const Spelling& cuda();
 // Error(internal): the language has none.
 std::string_view pattern_of(const Spelling& spelling, kernel::Code code, DType dtype,
                             Manner manner = Manner::usual);
+// The same for whole vectors; empty: each lane is computed by itself.
+std::string_view vector_pattern_of(const Spelling& spelling, kernel::Code code, DType dtype);
 std::string_view pattern_of(const Spelling& spelling, kernel::Atomic how, DType dtype);
 std::string_view conversion_of(const Spelling& spelling, kernel::Code code, DType from, DType to);
 

@@ -49,6 +49,7 @@ class Writer {
   void define(ValueId value, Expression expression);  // now or where it is used
   void define_now(ValueId value, const Expression& expression);
   void pure(const Instruction& instruction);
+  bool whole_vector(const Instruction& instruction);
   Expression element(const Instruction& instruction, std::span<const Expression> operands);
   bool is_index(const Instruction& instruction) const;
   Expression splat(ValueId value, const ValueType& type);

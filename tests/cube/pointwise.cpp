@@ -1,5 +1,6 @@
 // Elementwise work on cube: which kernels are made, and what they give.
 #include <algorithm>
+#include <cmath>
 
 #include "backends/cube/operand.h"
 #include "tests/cube/run.h"
@@ -50,6 +51,27 @@ TEST_F(CubeTest, VectorsAreSixteenBytesOfTheWidest) {
   c.group.graph.outputs = {wide};
   run(c);
   EXPECT_NE(last_source().find("bf16x4"), std::string::npos) << last_source();
+}
+
+// Of many blocks that compute functions a thread has two vectors: all blocks are full, the last one
+// has one turn alone, the last vector is not whole, the operand has a position.
+TEST_F(CubeTest, ManyFunctionsTakeTurns) {
+  const struct {
+    int64_t rows, columns;
+    size_t programs;
+  } cases[] = {{1, 1 << 15, 1}, {1, (1 << 15) + 1028, 1}, {1, (1 << 15) + 1027, 2}, {8, 5000, 3}};
+  for (const auto& [rows, columns, made] : cases) {
+    Case c;
+    const Tensor x = counting({DType::f32, {rows, columns}}), y = counting({DType::f32, {columns}});
+    const int sum = c.add(Op::add, {c.input(x), rows > 1 ? c.input(y) : c.input(x)});
+    c.group.graph.outputs = {c.add(Op::sqrt, {c.add(Op::mul, {sum, sum})})};
+    const std::vector<double> result = values(run(c)[0]), a = values(x), b = values(y);
+    for (size_t i = 0; i < a.size(); i++) {
+      const float whole = float(a[i]) + float(rows > 1 ? b[i % b.size()] : a[i]);
+      ASSERT_EQ(result[i], std::abs(whole)) << columns << " at " << i;
+    }
+    EXPECT_EQ(programs(), made) << columns;
+  }
 }
 
 TEST_F(CubeTest, FewerLanesWhereMemoryBeginsElsewhere) {

@@ -376,14 +376,16 @@ Result cuFuncSetAttribute(Function function, FunctionAttribute, int value) {
   return Result::success;
 }
 
-Result cuLaunchKernel(Function function, unsigned x, unsigned y, unsigned z, unsigned block,
-                      unsigned, unsigned, unsigned shared, Stream stream, void** p, void**) {
+Result cuLaunchKernelEx(const LaunchConfig* c, Function function, void** p, void**) {
   NEED_CONTEXT;
+  LaunchNode launch{function, {}, {}, c->shared_bytes, p};
+  std::copy_n(c->grid, 3, launch.grid);
+  std::copy_n(c->block, 3, launch.block);
   Work work;
-  const Result result = work_of({function, {x, y, z}, {block, 1, 1}, shared, p}, work);
+  const Result result = work_of(launch, work);
   if (result != Result::success) return result;
   state.launches++;
-  return queue(stream, work);
+  return queue(c->stream, work);
 }
 
 // Keeps what it was asked, for the test to look at.
