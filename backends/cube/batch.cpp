@@ -146,7 +146,7 @@ void LaunchBatch::launch_each() {
 }
 
 void LaunchBatch::launch_recorded() {
-  Known* known = closest();
+  Known* known = fitting();
   if (known) {
     change(*known);
   } else if (!(known = recorded())) {
@@ -157,22 +157,18 @@ void LaunchBatch::launch_recorded() {
   device_.runtime().run(device_.ordinal(), *known->recording);
 }
 
-// The recording that needs the fewest changes; nullptr: a new one is better, or needed.
-LaunchBatch::Known* LaunchBatch::closest() {
-  const auto best_of = [&](auto fits) {
-    std::pair<Known*, size_t> best{nullptr, SIZE_MAX};
-    for (Known& known : known_) {
-      if (!fits(known)) continue;
-      const size_t count = differences(known, best.second);
-      if (count < best.second) best = {&known, count};
-    }
-    return best;
-  };
-  auto best = best_of([&](const Known& known) { return known.touches == touches_; });
+// The recording of these launches at the same places.  Else, where there are enough of them, the
+// one of those that may run in the same order whose turn is longest ago: places take turns, and the
+// one that ran last will be right next time.  nullptr: there is to be a new one.
+LaunchBatch::Known* LaunchBatch::fitting() {
+  Known* oldest = nullptr;
+  for (Known& known : known_) {
+    if (known.entries != entries_) continue;
+    if (known.touches == touches_) return &known;
+    if (!oldest || known.used < oldest->used) oldest = &known;
+  }
   // Launches that touch other memory may have to wait for others.
-  if (!best.first) best = best_of([&](const Known& known) { return known.order == order(); });
-  const bool near = best.second <= entries_.size() / 2;
-  return near || known_.size() == kMostKnown ? best.first : nullptr;
+  return known_.size() == kMostKnown && oldest && oldest->order == order() ? oldest : nullptr;
 }
 
 // A new recording.  nullptr: it cannot be made, and the launches ran.
@@ -249,16 +245,6 @@ std::unique_ptr<runtime::Recording> LaunchBatch::record() {
     throw;
   }
   return runtime.end_recording(device_.ordinal());
-}
-
-size_t LaunchBatch::differences(const Known& known, size_t most) const {
-  if (known.entries != entries_) return SIZE_MAX;
-  size_t count = 0;
-  for (const Entry& entry : entries_) {
-    count += differs(known, entry);
-    if (count >= most) break;
-  }
-  return count;
 }
 
 bool LaunchBatch::differs(const Known& known, const Entry& entry) const {

@@ -77,14 +77,12 @@ class LaunchBatch : public Batch {
   void launch_each();
   void launch_recorded();
   void run(const Entry& entry);
-  Known* closest();
+  Known* fitting();
   Known* recorded();
   std::unique_ptr<runtime::Recording> record();
   const Order& order();
   void change(Known& known);
-  // How many launches have other arguments than the recording's, counted up to `most`; SIZE_MAX:
-  // others were recorded.
-  size_t differences(const Known& known, size_t most) const;
+  // Whether a launch has other arguments than the recording's.
   bool differs(const Known& known, const Entry& entry) const;
   std::span<const uint64_t> arguments_of(const Entry& entry);
   void forget();

@@ -4,6 +4,7 @@
 #include <climits>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -338,19 +339,22 @@ class Planner {
                         }) == 1;
       if (input.op == Op::leaf && writable && once && step.input_offsets[size_t(i)] == 0 &&
           is_contiguous(input.type.shape, group.layouts[size_t(i)])) {
-        candidates_.back().push_back({i, input.type, output_of(group, i)});
+        candidates_.back().push_back({i, input.type, steps_to_outputs(group, i)});
       }
     }
   }
 
-  // The output whose op reads the input itself, or -1.
-  static int output_of(const Group& group, int input) {
-    const std::vector<int>& outputs = group.graph.outputs;
-    const auto found = std::find_if(outputs.begin(), outputs.end(), [&](int step) {
-      const std::vector<int>& read = group.graph.steps[size_t(step)].inputs;
-      return std::find(read.begin(), read.end(), input) != read.end();
-    });
-    return found == outputs.end() ? -1 : int(found - outputs.begin());
+  // For each output over how few ops it follows from an input; kUnrelated: it does not.
+  static std::vector<int> steps_to_outputs(const Group& group, int input) {
+    const std::vector<Step>& steps = group.graph.steps;
+    std::vector<int> ops(steps.size(), kUnrelated);
+    ops[size_t(input)] = 0;
+    for (size_t i = size_t(group.inputs); i < steps.size(); i++) {
+      for (const int read : steps[i].inputs) ops[i] = std::min(ops[i], ops[size_t(read)] + 1);
+    }
+    std::vector<int> list;
+    for (const int output : group.graph.outputs) list.push_back(ops[size_t(output)]);
+    return list;
   }
 
   bool share_memory(int a, int b) const {
@@ -386,28 +390,33 @@ class Planner {
     for (size_t s = 0; s < plan_.steps.size(); s++) choose_donors(plan_.steps[s], candidates_[s]);
   }
 
+  static constexpr int kUnrelated = INT_MAX / 2;
   struct Candidate {
     int input;
     Type type;
-    int output;  // that it rather becomes, or -1
+    std::vector<int> ops;  // from it to each output
   };
 
-  // What is brought up to date stays where it was; other outputs take what is left.
+  // What is brought up to date stays where it was: the nearest pairs come first.
   static void choose_donors(PlanStep& step, std::vector<Candidate>& candidates) {
-    for (const bool own : {true, false}) {
-      for (int i = 0; i < int(step.outputs.size()); i++) {
-        PlanOutput& output = step.outputs[size_t(i)];
-        if (output.donor >= 0 || output.placed) continue;
-        for (Candidate& candidate : candidates) {
-          if (candidate.input < 0 || candidate.type != output.type) continue;
-          if (own && candidate.output != i) continue;
-          const int value = step.inputs[size_t(candidate.input)];
-          auto dies = std::find(step.last_uses.begin(), step.last_uses.end(), value);
-          if (dies == step.last_uses.end()) continue;
-          output.donor = std::exchange(candidate.input, -1);
-          break;
-        }
+    std::vector<std::tuple<int, size_t, size_t>> pairs;  // ops, output, candidate
+    for (size_t c = 0; c < candidates.size(); c++) {
+      const int value = step.inputs[size_t(candidates[c].input)];
+      if (std::find(step.last_uses.begin(), step.last_uses.end(), value) == step.last_uses.end()) {
+        continue;
       }
+      for (size_t i = 0; i < step.outputs.size(); i++) {
+        if (step.outputs[i].placed || candidates[c].type != step.outputs[i].type) continue;
+        pairs.emplace_back(candidates[c].ops[i], i, c);
+      }
+    }
+    std::sort(pairs.begin(), pairs.end());
+    std::vector<char> taken(candidates.size());
+    for (const auto& [ops, output, candidate] : pairs) {
+      int& donor = step.outputs[output].donor;
+      if (donor >= 0 || taken[candidate]) continue;
+      donor = candidates[candidate].input;
+      taken[candidate] = true;
     }
   }
 

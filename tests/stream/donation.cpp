@@ -209,6 +209,31 @@ TEST(Donation, a_value_whose_transpose_was_read_before_is_overwritten) {
   EXPECT_EQ(w.to_vector<float>(), updated.to_vector<float>());
 }
 
+// Parameters that decay first are two ops from what they become, and all values have one type.
+TEST(Donation, parameters_and_their_moments_stay_where_they_were) {
+  std::vector<Tensor> parameters, moments;
+  for (int i = 1; i < 3; i++) {
+    parameters.push_back(square_numbers() * (0.25 * i));
+    moments.push_back(square_numbers() * (0.75 * i));
+  }
+  const Tensor gradient = square_numbers();
+  recorder().flush();
+  const auto memory = [&] {
+    return std::vector{memory_of(parameters[0]), memory_of(parameters[1]), memory_of(moments[0]),
+                       memory_of(moments[1])};
+  };
+  const std::vector<const void*> before = memory();
+  for (int step = 0; step < 3; step++) {
+    Tensor decayed[] = {parameters[0] * 0.5, parameters[1] * 0.5};
+    for (const size_t i : {1, 0}) {
+      moments[i] = moments[i] + (gradient - moments[i]) * 0.5;
+      parameters[i] = std::exchange(decayed[i], {}) - moments[i] * 0.125;
+    }
+    recorder().flush();
+    EXPECT_EQ(memory(), before) << "after step " << step;
+  }
+}
+
 TEST(Donation, a_value_whose_view_is_read_later_is_not) {
   Tensor w = square_numbers();
   recorder().flush();
