@@ -1,6 +1,6 @@
 // The conformance program: every op of ops.def on every device of this process.
 //
-//   ops                 values and gradients of every op, random graphs
+//   ops                 values and gradients of every op, random graphs, equal bits
 //   ops --speed         a table of nanoseconds per element
 //   ops --support       a Markdown table of which op takes which dtype where
 //
@@ -60,6 +60,7 @@ int main(int count, char** arguments) {
     register_values(fornax::Device(listing.name));
     register_gradients(fornax::Device(listing.name));
     register_graphs(fornax::Device(listing.name));
+    register_repeats(fornax::Device(listing.name));
   }
   return RUN_ALL_TESTS();
 }
