@@ -12,8 +12,8 @@ namespace fornax::cuda {
 namespace {
 
 const runtime::Registered registered(10, []() -> std::unique_ptr<runtime::Runtime> {
-  return std::make_unique<CudaRuntime>(
-      RuntimeOptions{settings().cuda_driver, settings().nvrtc, &runtime::code_cache()});
+  return std::make_unique<CudaRuntime>(RuntimeOptions{settings().cuda_driver, settings().nvrtc,
+                                                      settings().nvtx, &runtime::code_cache()});
 });
 
 // What this thread is recording.
@@ -48,6 +48,7 @@ bool CudaRuntime::open_libraries() {
     return Nvrtc::load(options_.nvrtc, driver_->version, no_compiler);
   });
   const Result result = driver_->init(0);
+  ranges_ = Ranges(options_.nvtx);
   nvrtc_ = compiler.get();
   if (result != Result::success) {
     absence_ = fmt::format("the driver does not start: {}{}", driver_->describe(result),
@@ -246,6 +247,7 @@ void CudaRuntime::launch(int device, const runtime::Program& compiled, runtime::
   }
   gpu.enter();
   const Function function = program.function();
+  const Ranges::Range range(ranges_, source.label);
   Parameters parameters(source.parameters, arguments);
   static constexpr LaunchAttribute kEarly = LaunchAttribute::early();
   const LaunchConfig config{{grid[0], grid[1], grid[2]},
@@ -348,6 +350,7 @@ void CudaRuntime::run(int device, const runtime::Recording& recorded) {
   const Recording& recording = static_cast<const Recording&>(recorded);
   FORNAX_CHECK(recording.gpu().get() == &gpu);
   gpu.enter();
+  const Ranges::Range range(ranges_, *recording.label());
   gpu.check(gpu.driver().launch_graph(recording.exec(), gpu.stream()), "running a recording");
   gpu.note_launch(recording.label());
 }

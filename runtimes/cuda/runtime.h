@@ -11,12 +11,13 @@
 #include "runtime/code_cache.h"
 #include "runtimes/cuda/nvrtc.h"
 #include "runtimes/cuda/program.h"
+#include "runtimes/cuda/ranges.h"
 #include "runtimes/cuda/staging.h"
 
 namespace fornax::cuda {
 
 struct RuntimeOptions {
-  std::string driver, nvrtc;            // paths; empty: where they always are
+  std::string driver, nvrtc, nvtx;      // paths; empty: where they always are
   runtime::CodeCache* cache = nullptr;  // outlives the runtime; nullptr: code is not kept
 };
 
@@ -73,6 +74,7 @@ class CudaRuntime final : public runtime::Runtime {
   Once find_once_;  // what follows does not change afterwards
   std::shared_ptr<const Driver> driver_;
   std::shared_ptr<const Nvrtc> nvrtc_;
+  Ranges ranges_;
   std::vector<runtime::RuntimeDevice> devices_;
   std::vector<std::unique_ptr<Unit>> units_;
   std::string absence_;

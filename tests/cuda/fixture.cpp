@@ -49,7 +49,8 @@ void reset() {
 }
 
 std::unique_ptr<CudaRuntime> make_fake(runtime::CodeCache* cache) {
-  return std::make_unique<CudaRuntime>(RuntimeOptions{driver_path(), nvrtc_path(), cache});
+  return std::make_unique<CudaRuntime>(
+      RuntimeOptions{driver_path(), nvrtc_path(), driver_path(), cache});
 }
 
 Text::Text(std::string entry, std::vector<runtime::ParameterKind> parameters,

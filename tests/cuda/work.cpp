@@ -158,6 +158,24 @@ TEST(CudaWork, AChangedRecordingRunsWithOtherArguments) {
   });
 }
 
+TEST(CudaWork, LaunchesAreRangesForProfilers) {
+  reset();
+  const auto r = make_fake();
+  Bench bench(*r);
+  const Address a = r->allocate(0, 4000);
+  bench.fill(a, 1000, 1);
+  EXPECT_EQ(driver().ranges, 1);
+  r->begin_recording(0);
+  bench.fill(a, 1000, 2);
+  bench.fill(a, 1000, 3);
+  const auto recording = r->end_recording(0);
+  EXPECT_EQ(driver().ranges, 1) << "what is recorded is not launched";
+  r->run(0, *recording);
+  EXPECT_EQ(driver().ranges, 2);
+  EXPECT_EQ(driver().open_ranges, 0);
+  r->release(0, a);
+}
+
 TEST(CudaWork, TensorMapsSayWhatWasAsked) {
   reset();
   const auto r = make_fake();

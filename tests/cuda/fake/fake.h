@@ -1,4 +1,4 @@
-// What tests set and see of the stand-ins for libcuda and libnvrtc.
+// What tests set and see of the stand-ins for libcuda, in which NVTX is, too, and libnvrtc.
 //
 // The driver's devices are host memory.  Work is queued and runs as late as the order of streams
 // and events allows: when somebody waits.  Programs are known by name:
@@ -19,6 +19,7 @@ struct FakeDriver {
   int allocations = 0, frees = 0, pinned = 0, launches = 0;            // that happened
   int graph_launches = 0, changes = 0;                                 // of graphs; that happened
   int early_frees = 0;  // of memory while work was queued
+  int ranges = 0, open_ranges = 0;
 };
 
 struct FakeNvrtc {
