@@ -11,7 +11,8 @@
 //   run ROW sync N       microseconds of a call that is waited for, the median of N
 //   run ROW batch N      microseconds of a call when one wait follows N
 //   run ROW record N     nanoseconds of recording a call, not of running it, the median of N
-//   check ROW            what it computes, in memory that was filled with NaN before
+//   check ROW            what it computes, in memory that was filled with NaN before, and the
+//                        seconds of its first call
 //   drop                 forgets the inputs of the last row
 #include <unistd.h>
 
@@ -87,12 +88,21 @@ class Work {
     return median(times) / row_.per * 1e9;
   }
 
+  // What is computed, and the seconds of the first call.
   Json check() {
+    double first = 0;
+    const bench::Call call = [&](int turn) {
+      const double begin = seconds();
+      std::vector<Tensor> results = call_(turn);
+      device_.sync();
+      if (first == 0) first = seconds() - begin;
+      return results;
+    };
     Json all = Json::array();
-    for (const Tensor& output : bench::checked(row_, call_, device_)) {
+    for (const Tensor& output : bench::checked(row_, call, device_)) {
       all.push_back(describe(bench::summary(output)));
     }
-    return all;
+    return {{"name", row_.name}, {"outputs", all}, {"first", first}};
   }
 
  private:
@@ -134,7 +144,7 @@ class Server {
     if (verb == "list") return list();
     if (verb == "drop") return work_.reset(), Json{{"dropped", true}};
     try {
-      if (verb == "check") return {{"name", name}, {"outputs", fresh(name).check()}};
+      if (verb == "check") return fresh(name).check();
       if (verb == "run") return {{"name", name}, {"value", run(name, mode, std::max(1, repeats))}};
     } catch (const std::exception& error) {
       return {{"name", name}, {"error", error.what()}};

@@ -5,9 +5,11 @@ Each row is an object on a line of its own, printed as soon as it is known:
   sync                 microseconds of a call that is waited for
   gbps, of_copy        bandwidth, and its share of what copying reached in the same run; tflops of products
   peers, peer, peer_value, ratio   every peer's value, the fastest, and ours to its
+  first                seconds of the first call of a training step, compiling included
   bar, least, most     what ratio and value may be at most, of_copy at least
   off                  the largest deviation from the expected results, in units of the tolerance
   ok                   whether the results and all bars hold
+Of gpt2_losses, the value is the largest relative distance of 50 steps' losses from torch's.
 A row that fails has an `error` in place of a value.
 """
 
@@ -31,6 +33,7 @@ FIRST_BARS = {"first_mlp_cold": 0.6, "first_gpt_cold": 1.5, "first_gpt_warm": 0.
 TOLERANCES = {"f32": 2e-5, "bf16": 2e-2}
 LONG_SUMS = ("matmul", "sum", "small_adds", "layer_norm_grad", "rms_norm_grad")  # five times the tolerance
 TRAINING_TOLERANCE = 1e-3
+LOSSES_BAR = 1e-2  # relative, at every step
 
 
 def options():
@@ -206,7 +209,7 @@ def show(result, args):
     text = f"{result['name']:36} {result['value']:12.2f} {result['unit']}"
     if "peer" in result:
         text += f"   {result['peer']} {result['peer_value']:.2f}, ratio {result['ratio']:.2f}"
-    for key, words in (("of_copy", "of copy"), ("tflops", "TFLOP/s"), ("ok", "ok")):
+    for key, words in (("of_copy", "of copy"), ("tflops", "TFLOP/s"), ("first", "first s"), ("ok", "ok")):
         text += f"   {words} {result[key]}" if key in result else ""
     print(text, flush=True)
 
@@ -240,8 +243,8 @@ def measure(ours, work, row, copy, args):
     device = args.device
     expected = [summary(work, tensor) for tensor in work.expected(row, device)]
     work.torch.cuda.empty_cache()
-    outputs = ours.ask(f"check {row['name']}")["outputs"]
-    off = max(deviation(o, e, tolerance_of(row)) for o, e in zip(outputs, expected, strict=True))
+    answer = ours.ask(f"check {row['name']}")
+    off = max(deviation(o, e, tolerance_of(row)) for o, e in zip(answer["outputs"], expected, strict=True))
     peers = warm_peers(work, row, expected, args)
     medians = rounds(ours, work, row, peers, args)
     mine = medians[("ours", "batch")]
@@ -254,12 +257,29 @@ def measure(ours, work, row, copy, args):
             result["of_copy"] = row["bytes"] / mine / copy
     if row["flops"]:
         result["tflops"] = row["flops"] / mine / 1e6
+    if row["op"].endswith("_step"):
+        result["first"] = answer["first"]
     if row["op"].startswith("small_adds"):
         result["record_ns"] = ours.run(row["name"], "record", 20)
     against(result, {name: value for (name, mode), value in medians.items() if mode == "batch" and name != "ours"})
     judge(result, row, off)
     show(result, args)
     return copy
+
+
+def compare_losses(ours, work, row, args):
+    """Of training steps one after another; not timed."""
+    summaries = [summary(work, work.expected(row, args.device)[0])]
+    work.torch.cuda.empty_cache()
+    summaries += ours.ask(f"check {row['name']}")["outputs"]
+    count = len(summaries[0]["samples"])
+    place = {i * 2654435761 % count: i for i in range(count)}  # as summaries take their samples
+    theirs, mine = ([one["samples"][place[i]] for i in range(count)] for one in summaries)
+    far = max(abs(a - b) / b if a is not None else float("inf") for a, b in zip(mine, theirs))
+    some = lambda curve: [None if one is None else round(one, 4) for one in curve[:: count // 5] + curve[-1:]]
+    result = {"name": row["name"], "value": far, "unit": "relative", "losses": some(mine), "peers": {"torch": some(theirs)}}
+    judge(result, {"most": LOSSES_BAR}, None)
+    show(result, args)
 
 
 def serve_rows(ours, work, listing, args, deadline):
@@ -272,7 +292,10 @@ def serve_rows(ours, work, listing, args, deadline):
             left.append(row["name"])
             continue
         try:
-            copy = measure(ours, work, row, copy, args)
+            if row["op"].endswith("_losses"):
+                compare_losses(ours, work, row, args)
+            else:
+                copy = measure(ours, work, row, copy, args)
         except Exception as error:  # of ours or of a library: the others are measured all the same
             show({"name": row["name"], "error": " ".join(str(error).split()) or type(error).__name__}, args)
         work.torch._dynamo.reset()
@@ -331,7 +354,7 @@ def first_use(args, what, row):
 
 def first_rows(args, rows, deadline):
     models = {row["op"]: row for row in rows}
-    for what in ("matmul", "chain8", "mlp", "gpt"):
+    for what in ("matmul", "chain8", "mlp", "gpt", "gpt2"):
         if not wanted(f"first_{what}", args):
             continue
         if time.monotonic() > deadline:

@@ -43,6 +43,7 @@ Kind kind_of(Op op) {
     case Rule::same:
     case Rule::signed_same:
     case Rule::floating:
+    case Rule::exponential:
       return Kind::numbers;
     case Rule::boolean:
     case Rule::floating_boolean:

@@ -176,6 +176,7 @@ Call make(const Work& work, Device device) {
   if (work.op == "mlp_step") return train_mlp(work.shape, device);
   if (work.op == "cnn_step") return train_cnn(work.shape, device);
   if (work.op == "gpt_step") return train_gpt(work.shape, device);
+  if (starts_with(work.op, "gpt2")) return gpt2(work.op, work.shape, device);
   if (without_grad(work.op) == "resnet18") return resnet18(work.shape, is_grad(work.op), device);
   if (work.op == "small_adds_eager") device = device.eager();
   const auto function = functions().find(without_grad(work.op));

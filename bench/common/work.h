@@ -23,7 +23,7 @@ struct Work {
   //   conv                    batch, channels, height, width, filters, kernel, stride, groups
   //   mlp_step                batch, inputs, hidden, classes
   //   cnn_step                batch, size, filters, filters, hidden, classes
-  //   gpt_step                batch, context, width, layers, heads, vocabulary
+  //   gpt_step, gpt2_...      batch, context, width, layers, heads, vocabulary
   //   resnet18, resnet18_grad batch, size
   std::vector<int64_t> shape;
   int ring = 1;  // how many sets of inputs take turns, so that caches hold none
@@ -34,15 +34,20 @@ using Call = std::function<std::vector<Tensor>(int turn)>;
 // Makes the inputs.  std::invalid_argument: no such op; else as the library throws it.
 Call make(const Work& work, Device device);
 
-// The outputs of which call are compared; more than 1: training steps.
+// The outputs of which call are compared.
 int check_calls(const std::string& op);
-// The outputs of that call.  What it writes held NaN before, where it is the first.
+// Whether a call changes what the next one computes.
+bool is_training(const std::string& op);
+// The outputs of the call to compare.  What it writes held NaN before, unless it is training.
 std::vector<Tensor> checked(const Work& work, const Call& call, Device device);
 
 // The parts of make(): a model's step per call.
 Call train_mlp(const std::vector<int64_t>& shape, Device device);
 Call train_cnn(const std::vector<int64_t>& shape, Device device);
 Call train_gpt(const std::vector<int64_t>& shape, Device device);
+// Under Autocast of bf16: gpt2_step, gpt2_forward (the loss), gpt2_losses (of kLosses steps).
+inline constexpr int kLosses = 50;
+Call gpt2(const std::string& op, const std::vector<int64_t>& shape, Device device);
 Call resnet18(const std::vector<int64_t>& shape, bool gradients, Device device);
 
 // Number i is in [-1, 1), from `seed` and i alone.

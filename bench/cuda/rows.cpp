@@ -61,6 +61,22 @@ struct List {
     }
     for (size_t i = before; i < rows.size() && !compiled; i++) rows[i].peers.clear();
   }
+
+  // GPT-2 124M; its vocabulary of 50257 is filled up to a multiple of 128, on every side.
+  void gpt2() {
+    for (const char* op : {"gpt2_step", "gpt2_forward", "gpt2_losses"}) {
+      Row& row = rows.emplace_back();
+      row.name = row.op = op;
+      row.dtype = "bf16";
+      row.shape = {16, 1024, 768, 12, 12, 50304};
+      if (tiny) row.shape = {2, 32, 64, 2, 4, 192};
+      row.peers = {"compile"};
+      // Twice for each weight of a product and each pair of positions; backward is twice forward.
+      const std::vector<double> s(row.shape.begin(), row.shape.end());
+      const double weights = s[2] * (12 * s[2] * s[3] + s[5]), pairs = 2 * s[1] * s[2] * s[3];
+      row.flops = 2 * s[0] * s[1] * (weights + pairs) * (row.op == "gpt2_forward" ? 1 : 3);
+    }
+  }
 };
 
 // A model's name is short and its shape its own.
@@ -95,6 +111,7 @@ std::vector<Row> rows(bool tiny) {
   if (tiny) gpt.shape = {2, 16, 32, 2, 4, 96};
   gpt.peers = {"graph"};
   list.rows.push_back(gpt);
+  list.gpt2();
   for (const char* op : {"small_adds", "small_adds_eager"}) {
     Row& row = list.rows.emplace_back();
     row.name = row.op = op;

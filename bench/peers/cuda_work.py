@@ -14,13 +14,17 @@ import torch_rows  # noqa: E402
 from torch_rows import Training, numbers_of  # noqa: E402
 
 
+def is_model(row):
+    return row["op"] in rows.MODELS or rows.is_gpt2(row["op"])
+
+
 def expected(row, device):
     """What a row computes, in f64 where memory allows; none: it is not compared."""
-    if row["op"] in rows.MODELS:
-        step = Training(row, device).step
+    if is_model(row):
+        call = Training(row, device).call(row["op"])
         for _ in range(row["check_calls"]):
-            loss = step()
-        return [loss.detach()]
+            result = call()
+        return [result.detach()]
     wide = lambda t: t.double() if t.is_floating_point() else t
     numbers, function = numbers_of(row, device), torch_rows.function_of(row)
     arguments = [wide(t) for t in rows.inputs(row, 0, numbers)]
@@ -68,7 +72,8 @@ def jax_training(row, device):
     strict_jax(row)
     numbers = numbers_of(row, device)
     data = [to_jax(t) for t in rows.model_inputs(row, numbers)]
-    return jax_rows.training(row, data, [jnp.array(to_jax(p)) for p in rows.start(row, numbers)])
+    make = jax_rows.forward if row["op"] == "gpt2_forward" else jax_rows.training
+    return make(row, data, [jnp.array(to_jax(p)) for p in rows.start(row, numbers)])
 
 
 # ── All peers of a row ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -81,13 +86,23 @@ def cublaslt_peers(row, ring):
     return {f"cublaslt{i}": one(algorithm) for i, algorithm in enumerate(product.algorithms)}
 
 
+def model_makers(row, device):
+    def torch_calls(compiled=False):
+        call = Training(row, device, compiled=compiled).call(row["op"])
+        return lambda turn: (call(),)
+
+    found = {"torch": torch_calls, "jax": lambda: jax_training(row, device)}
+    if "compile" in row["peers"]:
+        found["compile"] = lambda: torch_calls(compiled=True)
+    if "graph" in row["peers"] and device.startswith("cuda"):
+        found["graph"] = lambda: Training(row, device, capturable=True).graph()
+    return found
+
+
 def makers(row, device):
     """Peer by name, to functions that make it; what one needs may be missing."""
-    if row["op"] in rows.MODELS:
-        found = {"torch": lambda: (lambda turn, t=Training(row, device): (t.step(),)), "jax": lambda: jax_training(row, device)}
-        if device.startswith("cuda"):
-            found["graph"] = lambda: Training(row, device, capturable=True).graph()
-        return found
+    if is_model(row):
+        return model_makers(row, device)
     ring = [rows.inputs(row, turn, numbers_of(row, device)) for turn in range(row["ring"])]
     found = {"torch": lambda: torch_rows.peer(row, ring, device), "jax": lambda: jax_peer(row, ring, device)}
     if "compile" in row["peers"]:

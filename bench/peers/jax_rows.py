@@ -103,27 +103,47 @@ def cnn_loss(p, x, y):
     return cross_entropy(jax.nn.relu(x.reshape(len(y), -1) @ p[4] + p[5]) @ p[6] + p[7], y)
 
 
-def gpt_loss(p, ids, y, heads):
+def gpt_states(p, ids, heads, dtype):
+    """What the head reads, products in `dtype`; `p` is without the head."""
     batch, length = ids.shape
     width = p[0].shape[1]
+    linear = lambda x, w, b: x.astype(dtype) @ w.astype(dtype) + b.astype(dtype)
+    fused = "cudnn" if dtype == jnp.bfloat16 and jax.default_backend() == "gpu" else None
     x = p[0][ids] + p[1]
-    for i in range(2, len(p) - 3, 12):
+    for i in range(2, len(p) - 2, 12):
         w1, b1, qkv, bqkv, out, bout, w2, b2, up, bup, down, bdown = p[i : i + 12]
-        parts = jnp.split(layer_norm(x, w1, b1) @ qkv + bqkv, 3, -1)
+        parts = jnp.split(linear(layer_norm(x, w1, b1), qkv, bqkv), 3, -1)
         q, k, v = (part.reshape(batch, length, heads, width // heads) for part in parts)
-        x = x + jax.nn.dot_product_attention(q, k, v, is_causal=True).reshape(batch, length, width) @ out + bout
-        x = x + gelu(layer_norm(x, w2, b2) @ up + bup) @ down + bdown
-    return cross_entropy((layer_norm(x, p[-3], p[-2]) @ p[-1]).reshape(batch * length, -1), y)
+        attended = jax.nn.dot_product_attention(q, k, v, is_causal=True, implementation=fused)
+        x = x + linear(attended.reshape(batch, length, width), out, bout)
+        x = x + linear(gelu(linear(layer_norm(x, w2, b2), up, bup)), down, bdown)
+    return layer_norm(x, p[-2], p[-1])
+
+
+def gpt_loss(p, ids, y, heads):
+    return cross_entropy((gpt_states(p[:-1], ids, heads, jnp.float32) @ p[-1]).reshape(ids.size, -1), y)
+
+
+def gpt2_loss(p, ids, y, heads):
+    narrow = lambda t: t.astype(jnp.bfloat16)
+    logits = narrow(gpt_states(p, ids, heads, jnp.bfloat16)) @ narrow(p[0]).T
+    return cross_entropy(logits.astype(jnp.float32).reshape(ids.size, -1), y)
+
+
+def loss_of(row):
+    if row["op"] == "gpt_step" or rows.is_gpt2(row["op"]):
+        loss = gpt2_loss if rows.is_gpt2(row["op"]) else gpt_loss
+        return lambda p, x, y: loss(p, x, y, row["shape"][4])
+    return {"mlp_step": mlp_loss, "cnn_step": cnn_loss}[row["op"]]
 
 
 def training(row, data, parameters):
     """A step per call; `parameters` are used up."""
-    rate, decay = (3e-4, 0.01) if row["op"] == "gpt_step" else (1e-3, 0.0)
-    losses = {"mlp_step": mlp_loss, "cnn_step": cnn_loss, "gpt_step": lambda p, x, y: gpt_loss(p, x, y, row["shape"][4])}
-    loss_of = losses[row["op"]]
+    rate, decay = (3e-4, 0.01) if row["op"].startswith("gpt") else (1e-3, 0.0)
+    loss_and_gradients = jax.value_and_grad(loss_of(row))
 
     def train(p, m, v, t, x, y):
-        loss, g = jax.value_and_grad(loss_of)(p, x, y)
+        loss, g = loss_and_gradients(p, x, y)
         t = t + 1
         m = [0.9 * a + 0.1 * b for a, b in zip(m, g)]
         v = [0.999 * a + 0.001 * b * b for a, b in zip(v, g)]
@@ -139,6 +159,11 @@ def training(row, data, parameters):
         return (loss,)
 
     return step
+
+
+def forward(row, data, parameters):
+    compiled = jax.jit(loss_of(row))
+    return lambda turn: (compiled(parameters, *data),)
 
 
 def resnet_logits(p, x, training):

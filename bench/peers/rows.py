@@ -7,7 +7,8 @@ brings `numbers`, an object with values(seed, shape) and classes(seed, shape, co
 import math
 
 WORD = 0xFFFFFFFF
-MODELS = ("mlp_step", "cnn_step", "gpt_step")
+MODELS = ("mlp_step", "cnn_step", "gpt_step", "gpt2_step")
+LOSSES = 50  # of gpt2_losses
 
 
 def mix(seed, counter):
@@ -29,6 +30,11 @@ def mix(seed, counter):
 def check_calls(op):
     """The outputs of which call are compared."""
     return 5 if op in MODELS else 1
+
+
+def is_gpt2(op):
+    """gpt2_step, gpt2_forward, gpt2_losses: in bf16."""
+    return op.startswith("gpt2")
 
 
 def base(op):
@@ -107,6 +113,11 @@ def gpt_shapes(shape):
     return [((vocabulary, width), 0), ((context, width), 0)] + block * layers + norm_shapes(width) + [((width, vocabulary), 0)]
 
 
+def gpt2_shapes(shape):
+    """The head is the embedding."""
+    return gpt_shapes(shape)[:-1]
+
+
 RESNET_CLASSES = 1000
 
 
@@ -128,6 +139,8 @@ def resnet_shapes():
 def model_shapes(row):
     if base(row["op"]) == "resnet18":
         return resnet_shapes()
+    if is_gpt2(row["op"]):
+        return gpt2_shapes(row["shape"])
     return {"mlp_step": mlp_shapes, "cnn_step": cnn_shapes, "gpt_step": gpt_shapes}[row["op"]](row["shape"])
 
 
@@ -150,7 +163,7 @@ def model_inputs(row, numbers):
         return numbers.values(0, shape[:2]), numbers.classes(64, shape[:1], shape[3])
     if row["op"] == "cnn_step":
         return numbers.values(0, (shape[0], 1, shape[1], shape[1])), numbers.classes(64, shape[:1], shape[5])
-    if row["op"] == "gpt_step":
+    if row["op"] == "gpt_step" or is_gpt2(row["op"]):
         return numbers.classes(64, shape[:2], shape[5]), numbers.classes(65, (shape[0] * shape[1],), shape[5])
     return numbers.values(0, (shape[0], 3, shape[1], shape[1])), numbers.classes(64, shape[:1], RESNET_CLASSES)
 

@@ -127,23 +127,39 @@ def cnn_loss(p, x, targets):
     return F.cross_entropy(x @ p[6] + p[7], targets)
 
 
-def gpt_loss(p, ids, targets, heads):
+def linear(x, w, b):
+    """One op, which autocast computes in bf16 as a whole; w is [in, out]."""
+    return F.linear(x, w.T, b)
+
+
+def gpt_states(p, ids, heads):
+    """What the head reads; `p` is without it."""
     batch, length = ids.shape
     width = p[0].shape[1]
     norm = lambda x, w, b: F.layer_norm(x, (width,), w, b, 1e-5)
-    x = p[0][ids] + p[1]
-    for i in range(2, len(p) - 3, 12):
+    x = F.embedding(ids, p[0]) + p[1]
+    for i in range(2, len(p) - 2, 12):
         w1, b1, qkv, bqkv, out, bout, w2, b2, up, bup, down, bdown = p[i : i + 12]
-        q, k, v = (norm(x, w1, b1) @ qkv + bqkv).view(batch, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+        q, k, v = linear(norm(x, w1, b1), qkv, bqkv).view(batch, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
         attended = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(batch, length, width)
-        x = x + attended @ out + bout
-        x = x + F.gelu(norm(x, w2, b2) @ up + bup, approximate="tanh") @ down + bdown
-    return F.cross_entropy((norm(x, p[-3], p[-2]) @ p[-1]).view(batch * length, -1), targets)
+        x = x + linear(attended, out, bout)
+        x = x + linear(F.gelu(linear(norm(x, w2, b2), up, bup), approximate="tanh"), down, bdown)
+    return norm(x, p[-2], p[-1])
+
+
+def gpt_loss(p, ids, targets, heads):
+    return F.cross_entropy((gpt_states(p[:-1], ids, heads) @ p[-1]).flatten(0, 1), targets)
+
+
+def gpt2_loss(p, ids, targets, heads):
+    with torch.autocast(ids.device.type, torch.bfloat16):
+        return F.cross_entropy((gpt_states(p, ids, heads) @ p[0].T).flatten(0, 1), targets)
 
 
 def loss_of(row):
-    if row["op"] == "gpt_step":
-        return lambda p, x, y: gpt_loss(p, x, y, row["shape"][4])
+    if row["op"] == "gpt_step" or rows.is_gpt2(row["op"]):
+        loss = gpt2_loss if rows.is_gpt2(row["op"]) else gpt_loss
+        return lambda p, x, y: loss(p, x, y, row["shape"][4])
     return {"mlp_step": mlp_loss, "cnn_step": cnn_loss}[row["op"]]
 
 
@@ -159,8 +175,9 @@ class Training:
         self.data = last(rows.model_inputs(row, numbers), channels_last)
         self.parameters = [p.requires_grad_() for p in last(rows.start(row, numbers), channels_last)]
         self.loss_of = torch.compile(loss_of(row), dynamic=False) if compiled else loss_of(row)
-        options = {"lr": 3e-4, "weight_decay": 0.01} if row["op"] == "gpt_step" else {"lr": 1e-3}
-        adam = torch.optim.AdamW if row["op"] == "gpt_step" else torch.optim.Adam
+        language = row["op"].startswith("gpt")
+        options = {"lr": 3e-4, "weight_decay": 0.01} if language else {"lr": 1e-3}
+        adam = torch.optim.AdamW if language else torch.optim.Adam
         # The fused kernel is torch's fastest.
         self.adam = adam(self.parameters, fused=True, capturable=capturable, **options)
 
@@ -170,6 +187,17 @@ class Training:
         loss.backward()
         self.adam.step()
         return loss
+
+    def forward(self):
+        with torch.no_grad():
+            return self.loss_of(self.parameters, *self.data)
+
+    def losses(self):
+        return torch.stack([self.step().detach() for _ in range(rows.LOSSES)])
+
+    def call(self, op):
+        """What a call of the row computes."""
+        return {"gpt2_forward": self.forward, "gpt2_losses": self.losses}.get(op, self.step)
 
     def graph(self):
         """Replays one step that was captured."""

@@ -28,6 +28,15 @@ int main() {
   }
   claim(late.value() < early.value() / 3);
 
+  // Products of 16-bit numbers, while parameters, sums and losses stay f32.
+  {
+    const Autocast products(DType::bf16);
+    const Tensor loss = mse_loss(net(x), y);
+    claim(net(x).dtype() == DType::bf16 && loss.dtype() == DType::f32);
+    loss.backward();
+    adam.step(net);
+  }
+
   // For use: valid() untracks and switches modes.
   const auto trained = net.valid();
   claim((trained(x) - y).abs().mean().item<float>() < 0.2f);

@@ -1,5 +1,6 @@
 // All of Fornax's public headers.
 #pragma once
+#include <fornax/autocast.h>
 #include <fornax/data.h>
 #include <fornax/device.h>
 #include <fornax/grad.h>

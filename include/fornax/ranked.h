@@ -20,7 +20,7 @@ inline constexpr KeepDims keep_dims;  // x.sum(1, keep_dims): the axis stays wit
 template <int D, class Kind = Float>
 class Ranked;
 
-// How kinds follow from each other; the first seven are named like the rules of ops.def.
+// How kinds follow from each other; the first eight are named like the rules of ops.def.
 namespace ranked {
 
 template <class A>
@@ -37,6 +37,8 @@ using signed_same = wider<A, B>;
 template <class A, class B = A>
 using floating = Float;
 template <class A, class B = A>
+using exponential = Float;
+template <class A, class B = A>
 using boolean = Bool;
 template <class A, class B = A>
 using floating_boolean = Bool;
@@ -51,8 +53,9 @@ using of_number = std::conditional_t<std::is_floating_point_v<T>, Float,
 enum class Demand { arithmetic, compare, bits };
 namespace demand {
 inline constexpr Demand same = Demand::arithmetic, signed_same = Demand::arithmetic,
-                        floating = Demand::arithmetic, boolean = Demand::compare,
-                        floating_boolean = Demand::compare, bitwise = Demand::bits;
+                        floating = Demand::arithmetic, exponential = Demand::arithmetic,
+                        boolean = Demand::compare, floating_boolean = Demand::compare,
+                        bitwise = Demand::bits;
 }
 
 template <Demand demand, class A, class B>

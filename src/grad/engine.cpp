@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/numbering.h"
+#include "tensor/autocast.h"
 #include "tensor/record.h"
 
 namespace fornax {
@@ -376,13 +377,16 @@ std::vector<Tensor> run_backward(std::vector<Root> roots, PassOptions options) {
   struct State {
     explicit State(Pass& pass)
         : outer(std::exchange(under_way, &pass)),
-          grads(set_grad_enabled(pass.options().create_graph)) {}
+          grads(set_grad_enabled(pass.options().create_graph)),
+          products(set_autocast({})) {}
     ~State() {
       under_way = outer;
       set_grad_enabled(grads);
+      set_autocast(products);
     }
     Pass* outer;
     bool grads;
+    std::optional<DType> products;  // gradients are computed as the values were
   } state(pass);
   return pass.run();
 }

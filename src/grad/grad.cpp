@@ -3,6 +3,7 @@
 
 #include "backend/registry.h"
 #include "grad/engine.h"
+#include "tensor/autocast.h"
 #include "tensor/record.h"
 
 namespace fornax {
@@ -202,21 +203,24 @@ Tensor one_step_from(const Tensor& value) {
   return alias;
 }
 
-// Runs the function again with gradients on and continues the pass through it.  Returns the
-// gradients of the inputs, then of what the function captured.
+// Runs the function again with gradients on, in the precision that it ran in, and continues the
+// pass through it.  Returns the gradients of the inputs, then of what the function captured.
 std::vector<Tensor> walk_again(const Checkpoint::Body& function, const std::vector<Tensor>& inputs,
                                const std::vector<Ref<Tape>>& captured,
+                               std::optional<DType> products,
                                const std::vector<Tensor>& gradients) {
   std::vector<Tensor> aliases;
   std::vector<Ref<Tape>> stops;
   std::vector<Root> roots;
   const bool before = set_grad_enabled(true);
+  set_autocast(products);
   for (const Tensor& input : inputs) {
     aliases.push_back(one_step_from(input));
     if (Ref<Tape> tape = tape_of(aliases.back())) stops.push_back(std::move(tape));
   }
   stops.insert(stops.end(), captured.begin(), captured.end());
   const std::vector<Tensor> outputs = function(aliases);
+  set_autocast({});
   set_grad_enabled(before);
   for (size_t i = 0; i < outputs.size(); i++) {
     if (!gradients[i].defined()) continue;
@@ -252,10 +256,10 @@ std::vector<Tensor> Checkpoint::operator()(const std::vector<Tensor>& inputs, Si
   if (results.empty() || (captured.empty() && !any_tracked(inputs))) return results;
   auto custom = std::make_shared<CustomGradient>();
   custom->name = "checkpoint";
-  custom->backward = [inputs, captured, function = body_, &physical, seed,
-                      counter](const std::vector<Tensor>& gradients) {
+  custom->backward = [inputs, captured, function = body_, &physical, seed, counter,
+                      products = autocast()](const std::vector<Tensor>& gradients) {
     SeedState state(physical, seed, counter);
-    return walk_again(function, inputs, captured, gradients);
+    return walk_again(function, inputs, captured, products, gradients);
   };
   const Ref<Tape> common = custom_tape(results[0], inputs, std::move(custom));
   for (const Ref<Tape>& tape : captured) add_edge(*common, tape, tape->type);

@@ -265,7 +265,7 @@ bool folds(Op op, DType dtype) {
     case Op::remainder:
       return false;
     default:
-      return info(op).rule != Rule::floating;
+      return !gives_floats(info(op).rule);
   }
 }
 

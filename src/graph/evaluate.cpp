@@ -20,6 +20,7 @@ constexpr bool accepts(Rule rule) {
     case Rule::signed_same:
       return !std::is_same_v<N, numbers::Boolean>;
     case Rule::floating:
+    case Rule::exponential:
     case Rule::floating_boolean:
       return std::is_same_v<N, double>;
     case Rule::bitwise:

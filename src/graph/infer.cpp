@@ -39,6 +39,7 @@ void check_dtype(const Signature& s, Rule rule, DType dtype) {
       if (is_boolean(dtype)) wrong_dtype(s, "bool operands have no arithmetic; cast them first");
       break;
     case Rule::floating:
+    case Rule::exponential:
     case Rule::floating_boolean:
       if (!is_floating(dtype)) wrong_dtype(s, "operands must be floating; cast them first");
       break;

@@ -28,6 +28,10 @@ constexpr Saved saved_by(std::string_view gradient, std::string_view operands) {
   return saved;
 }
 
+constexpr Precision precision_of(Rule rule) {
+  return rule == Rule::exponential ? Precision::wide : Precision::any;
+}
+
 constexpr Saved saved_list(std::string_view list, int operand) {
   Saved saved;
   const bool one_list = list.find(';') == std::string_view::npos;
@@ -50,15 +54,17 @@ constexpr Saved saved_list(std::string_view list, int operand) {
 // clang-format off
 constexpr OpInfo kOpTable[] = {
 #define OP1(name, rule, value, dx, doc) \
-  {#name, 1, Family::pointwise, Rule::rule, #value, #dx, {saved_by(#dx, "x")}, doc},
+  {#name, 1, Family::pointwise, Rule::rule, precision_of(Rule::rule), #value, #dx, \
+   {saved_by(#dx, "x")}, doc},
 #define OP2(name, rule, value, da, db, doc) \
-  {#name, 2, Family::pointwise, Rule::rule, #value, #da ", " #db, \
+  {#name, 2, Family::pointwise, Rule::rule, precision_of(Rule::rule), #value, #da ", " #db, \
    {saved_by(#da, "ab"), saved_by(#db, "ab")}, doc},
 #define OP3(name, rule, value, da, db, dc, doc) \
-  {#name, 3, Family::pointwise, Rule::rule, #value, #da ", " #db ", " #dc, \
-   {saved_by(#da, "abc"), saved_by(#db, "abc"), saved_by(#dc, "abc")}, doc},
-#define OPX(name, inputs, family, saved, doc) \
-  {#name, inputs, Family::family, Rule::own, "", "", \
+  {#name, 3, Family::pointwise, Rule::rule, precision_of(Rule::rule), #value, \
+   #da ", " #db ", " #dc, {saved_by(#da, "abc"), saved_by(#db, "abc"), saved_by(#dc, "abc")}, \
+   doc},
+#define OPX(name, inputs, family, precision, saved, doc) \
+  {#name, inputs, Family::family, Rule::own, Precision::precision, "", "", \
    {saved_list(saved, 0), saved_list(saved, 1), saved_list(saved, 2)}, doc},
 #include <fornax/ops.def>
 };

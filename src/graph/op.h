@@ -33,6 +33,7 @@ enum class Rule : uint8_t {
   same,
   signed_same,
   floating,
+  exponential,
   boolean,
   floating_boolean,
   bitwise,
@@ -40,12 +41,22 @@ enum class Rule : uint8_t {
   own
 };
 
+constexpr bool gives_floats(Rule rule) {
+  return rule == Rule::floating || rule == Rule::exponential;
+}
 constexpr bool wants_floats(Rule rule) {
-  return rule == Rule::floating || rule == Rule::floating_boolean;
+  return gives_floats(rule) || rule == Rule::floating_boolean;
 }
 constexpr bool gives_boolean(Rule rule) {
   return rule == Rule::boolean || rule == Rule::floating_boolean;
 }
+
+// What Autocast does to operands of f32 and of 16 bits.
+enum class Precision : uint8_t {
+  any,     // nothing
+  narrow,  // brings them to its dtype
+  wide     // brings them to f32
+};
 
 // Which values the gradient of one operand reads, so that recording keeps no others alive.
 struct Saved {
@@ -57,7 +68,8 @@ struct OpInfo {
   std::string_view name;
   int inputs;  // -1: any number
   Family family;
-  Rule rule;               // own: type_<name> decides
+  Rule rule;  // own: type_<name> decides
+  Precision precision;
   std::string_view value;  // the value column as text; empty for ops that move data
   std::string_view gradient;
   Saved saved[3];  // per operand; the last one serves further operands

@@ -237,7 +237,9 @@ std::string Rules::mma() const {
   }
   if (!type(0).tile()) return wants(0, "a tile");
   if (attribute(0) < 1 || attribute(0) > kMostTile) return attribute_in(0, 1, kMostTile);
-  if (std::string problem = slices(); !problem.empty()) return problem;
+  if (x_.code == Code::mma) {
+    if (std::string problem = slices(); !problem.empty()) return problem;
+  }
   return gives(type(0));
 }
 

@@ -147,7 +147,7 @@ Tensor glu(const Tensor& x, int64_t axis, Site site) {
 Tensor softmax(const Tensor& x, int64_t axis, Site site) {
   Call call("softmax", site);
   const Attributes over = softmax_axis(x, axis);
-  const DType dtype = floating_dtype(x.dtype());
+  const DType dtype = summed_dtype(x.dtype());
   if (x.element_count() == 0) return converted(x, dtype);
   const Tensor wide = computable(x);
   const Tensor weight = exp(wide - shift_over(wide, over));
@@ -158,7 +158,7 @@ Tensor softmax(const Tensor& x, int64_t axis, Site site) {
 Tensor log_softmax(const Tensor& x, int64_t axis, Site site) {
   Call call("log_softmax", site);
   const Attributes over = softmax_axis(x, axis);
-  const DType dtype = floating_dtype(x.dtype());
+  const DType dtype = summed_dtype(x.dtype());
   if (x.element_count() == 0) return converted(x, dtype);
   const Tensor wide = computable(x);
   const Tensor shifted = wide - shift_over(wide, over);

@@ -1,6 +1,7 @@
 // Shorthands for ops that are composed from primitives.  Each records at most one node and none
 // where the result would equal its input.  Axes are normal: 0 <= axis < rank.
 #pragma once
+#include "tensor/autocast.h"
 #include "tensor/record.h"
 
 namespace fornax {
@@ -31,6 +32,13 @@ inline DType compute_dtype(DType dtype) { return dtype == DType::f64 ? DType::f6
 inline Tensor computable(const Tensor& x) { return converted(x, compute_dtype(x.dtype())); }
 // The dtype of the result of such a computation: floats keep theirs, others give f32.
 inline DType floating_dtype(DType dtype) { return is_floating(dtype) ? dtype : DType::f32; }
+// The same of what is made of sums, which Autocast keeps in f32.
+inline DType summed_dtype(DType dtype) { return taken_dtype(Op::sum, floating_dtype(dtype)); }
+
+// What is added to a product: under Autocast it counts as an operand.
+inline Tensor addend(Op product, const Tensor& y, const Tensor& x) {
+  return converted(x, taken_dtype(product, promote(y.dtype(), x.dtype())));
+}
 
 // Reduced axes keep size 1.
 inline Tensor reduced(Op op, const Tensor& x, const Attributes& axes) {

@@ -22,7 +22,7 @@ Tensor with_bias(const Tensor& y, const Tensor& bias) {
     fail(ErrorKind::shape, "{}: the bias must be [{}], one number per output channel, got {}",
          Call::name_or("conv2d"), y.shape(1), text_of(node_of(bias).type));
   }
-  return y + reshaped(bias, {y.shape(1), 1, 1});
+  return y + reshaped(addend(Op::convolve, y, bias), {y.shape(1), 1, 1});
 }
 
 int64_t after_or(int64_t after, int64_t otherwise) { return after < 0 ? otherwise : after; }
@@ -41,7 +41,7 @@ Window2d window_of(const Tensor& weight, const ConvOptions& o) {
 }
 
 Tensor convolve(const Tensor& x, const Tensor& weight, const ConvOptions& o) {
-  const DType dtype = promote(x.dtype(), weight.dtype());
+  const DType dtype = taken_dtype(Op::convolve, promote(x.dtype(), weight.dtype()));
   const Tensor picture = converted(x, dtype), kernel = converted(weight, dtype);
   return record(Op::convolve, {&picture, &kernel}, window_of(weight, o).pack());
 }
@@ -84,7 +84,7 @@ Tensor transpose(const Tensor& x, const Tensor& weight, const ConvTransposeOptio
            Call::name_or("conv_transpose2d"), w.before[i], text_of(node_of(x).type), w.size[i]);
     }
   }
-  const DType dtype = promote(x.dtype(), weight.dtype());
+  const DType dtype = taken_dtype(Op::convolve_input, promote(x.dtype(), weight.dtype()));
   const Tensor picture = converted(x, dtype), kernel = converted(weight, dtype);
   const Tensor y = record(Op::convolve_input, {&picture, &kernel}, w.pack());
   return zeros == Attributes(12, 0) ? y : padded(y, zeros, 0);

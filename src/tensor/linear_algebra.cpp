@@ -62,7 +62,7 @@ Tensor product_of(const Tensor& a, const Tensor& b) {
          Call::name_or("matmul"), text_of(node_of(a).type), text_of(node_of(b).type));
   }
   check_inner(a, b);
-  const DType dtype = promote(a.dtype(), b.dtype());
+  const DType dtype = taken_dtype(Op::matmul, promote(a.dtype(), b.dtype()));
   const Tensor left = converted(a.rank() == 1 ? reshaped(a, {1, a.shape(0)}) : a, dtype);
   const Tensor right = converted(b.rank() == 1 ? reshaped(b, {b.shape(0), 1}) : b, dtype);
   const Tensor result = product(left, right);
@@ -117,7 +117,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Site si
     fail(ErrorKind::shape, "linear: the bias must be [{}] for the weight {}, got {}",
          weight.shape(1), text_of(node_of(weight).type), text_of(node_of(bias).type));
   }
-  return y + bias;
+  return y + addend(Op::matmul, y, bias);
 }
 
 }  // namespace fornax

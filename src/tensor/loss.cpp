@@ -12,7 +12,7 @@ Tensor finished(const Tensor& loss, Reduction reduction, DType dtype) {
   Tensor result = loss;
   if (reduction == Reduction::mean) result = loss.mean();
   if (reduction == Reduction::sum) result = loss.sum();
-  return converted(result, floating_dtype(dtype));
+  return converted(result, summed_dtype(dtype));
 }
 
 // Losses of unequal shapes would broadcast, which is never meant.
@@ -139,7 +139,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, CrossEntropyOp
   Call call("cross_entropy", site);
   const int axis = class_axis(logits);
   check_options(o, logits.shape()[axis]);
-  const DType dtype = floating_dtype(logits.dtype());
+  const DType dtype = summed_dtype(logits.dtype());
   const Tensor x = computable(logits);
   if (is_floating(targets.dtype()) && targets.shape() == logits.shape()) {
     return converted(from_probabilities(log_softmax(x, axis), targets, axis, o), dtype);
@@ -166,7 +166,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, CrossEnt
   const Tensor smoothed = o.label_smoothing != 0 ? all : Tensor();
   const Tensor picked = gathered(all, axis, t.classes);
   return converted(from_log_probabilities(picked, smoothed, t, axis, o),
-                   floating_dtype(log_probabilities.dtype()));
+                   summed_dtype(log_probabilities.dtype()));
 }
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, LossOptions o, Site site) {

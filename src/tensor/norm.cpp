@@ -28,7 +28,7 @@ Tensor brought_to(const Tensor& t, const Tensor& y, const Shape& as) {
 Tensor scaled(Tensor y, const Tensor& x, const NormOptions& o, const Shape& as) {
   if (o.weight.defined()) y = y * brought_to(o.weight, y, as);
   if (o.bias.defined()) y = y + brought_to(o.bias, y, as);
-  return converted(y, floating_dtype(x.dtype()));
+  return converted(y, summed_dtype(x.dtype()));
 }
 
 // How lines of `over` are brought to mean 0 (where `centred`) and mean square 1.
@@ -180,7 +180,7 @@ NormedBatch batch_norm(const Tensor& x, NormOptions o, Site site) {
     known = lines_of(computable(x), s);
     y = known.distance * scale_of(known);
     if (o.bias.defined()) y = y + brought_to(o.bias, y, channels.column);
-    y = converted(y, floating_dtype(x.dtype()));
+    y = converted(y, summed_dtype(x.dtype()));
   }
   known.distance = {};
   const NormedBatch result{y, reshaped(known.mean, channels.count),
@@ -203,7 +203,7 @@ Tensor normalize(const Tensor& x, double p, int64_t axis, double epsilon, Site s
   Call call("normalize", site);
   const Tensor wide = computable(x);
   const Tensor norm = wide.norm(p, axis, {.keep_dims = true});
-  return converted(wide / maximum(norm, epsilon), floating_dtype(x.dtype()));
+  return converted(wide / maximum(norm, epsilon), summed_dtype(x.dtype()));
 }
 
 }  // namespace fornax

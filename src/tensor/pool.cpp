@@ -210,6 +210,7 @@ Tensor adaptive_avg_pool2d(const Tensor& x, Pair size, Site site) {
         reshaped(wide, {n, c, size.height, h / size.height, size.width, w / size.width});
     y = reshaped(mean_over(blocks, {3, 5}), {n, c, size.height, size.width});
   } else {
+    const NoAutocast exact;  // means, not a layer's products
     const Tensor rows = averaging_matrix(size.height, h, wide.dtype(), x.device());
     const Tensor columns = averaging_matrix(size.width, w, wide.dtype(), x.device());
     y = rows.matmul(wide).matmul(columns.transpose());

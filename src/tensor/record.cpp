@@ -10,6 +10,7 @@
 #include "graph/tape.h"
 #include "stream/doubt.h"
 #include "stream/stream.h"
+#include "tensor/autocast.h"
 #include "tensor/small.h"
 
 namespace fornax {
@@ -251,7 +252,7 @@ Tensor constant(Device device, Type type, Scalar value) {
 namespace {
 
 // The dtype that operands of a pointwise op are brought to; `first` skips a condition.
-DType common_dtype(std::span<const Operand* const> operands, size_t first, Rule rule) {
+DType common_dtype(std::span<const Operand* const> operands, size_t first, Op op) {
   bool any_tensor = false, number_is_float = false, number_is_integer = false;
   DType dtype = DType::bool_;
   for (size_t i = first; i < operands.size(); i++) {
@@ -266,7 +267,8 @@ DType common_dtype(std::span<const Operand* const> operands, size_t first, Rule 
   }
   if (number_is_float && !is_floating(dtype)) dtype = DType::f32;
   if (number_is_integer && is_boolean(dtype)) dtype = DType::i64;
-  return wants_floats(rule) && !is_floating(dtype) ? DType::f32 : dtype;
+  if (wants_floats(info(op).rule) && !is_floating(dtype)) return DType::f32;
+  return taken_dtype(op, dtype);
 }
 
 // The operand as a tensor of `dtype` on the device (and with the marks) of `like`.
@@ -288,14 +290,14 @@ const Node* first_tensor(std::span<const Operand* const> operands) {
 }
 
 // The usual case: tensors of one dtype that the op takes as it is.
-bool same_tensors(std::span<const Operand* const> operands, Rule rule, Node** nodes) {
-  if (rule == Rule::selected) return false;
+bool same_tensors(std::span<const Operand* const> operands, Op op, Node** nodes) {
+  if (info(op).rule == Rule::selected) return false;
   for (size_t i = 0; i < operands.size(); i++) {
     if (operands[i]->is_number() || !operands[i]->tensor().defined()) return false;
     nodes[i] = operands[i]->tensor().node();
     if (nodes[i]->type.dtype != nodes[0]->type.dtype) return false;
   }
-  return !wants_floats(rule) || is_floating(nodes[0]->type.dtype);
+  return takes(op, nodes[0]->type.dtype);
 }
 
 }  // namespace
@@ -306,13 +308,12 @@ Tensor record_pointwise(Op op, std::initializer_list<const Operand*> operands) {
   if (tensor && small_count(tensor->type.shape) > 0) {
     if (Ref<Node> result = small_result(op, list, *tensor)) return first_handle(std::move(result));
   }
-  const Rule rule = info(op).rule;
   Node* nodes[3];
-  if (same_tensors(list, rule, nodes)) {
+  if (same_tensors(list, op, nodes)) {
     return record_nodes(op, std::span<Node* const>(nodes, list.size()), {}, list[0]->site());
   }
-  const size_t first = rule == Rule::selected ? 1 : 0;
-  const DType dtype = common_dtype(list, first, rule);
+  const size_t first = info(op).rule == Rule::selected ? 1 : 0;
+  const DType dtype = common_dtype(list, first, op);
   const Node* like = nullptr;
   for (const Operand* operand : list) {
     if (!operand->is_number()) {

@@ -22,8 +22,9 @@ Tensor of_single_elements(Op op, const Tensor& x) {
   return x;
 }
 
-Tensor reduce(Op op, const Tensor& x, const Axes& axes, bool keep) {
-  const Attributes over = normal_axes(axes, x.rank());
+Tensor reduce(Op op, const Tensor& given, const Axes& axes, bool keep) {
+  const Attributes over = normal_axes(axes, given.rank());
+  const Tensor x = converted(given, taken_dtype(op, given.dtype()));
   if (over.empty()) return of_single_elements(op, x);
   return dropped(reduced(op, x, over), x.shape(), over, keep);
 }
@@ -126,7 +127,7 @@ Tensor Tensor::argmin(int64_t axis, ReduceOptions o, Site site) const {
 Tensor Tensor::mean(Axes axes, ReduceOptions o, Site site) const {
   Call call("mean", site);
   const Attributes over = normal_axes(axes, rank());
-  const Tensor mean = converted(mean_of(*this, over), floating_dtype(dtype()));
+  const Tensor mean = converted(mean_of(*this, over), summed_dtype(dtype()));
   return dropped(mean, shape(), over, o.keep_dims);
 }
 
@@ -134,14 +135,14 @@ Tensor Tensor::variance(Axes axes, VarianceOptions o, Site site) const {
   Call call("variance", site);
   const Attributes over = normal_axes(axes, rank());
   const Tensor variance = variance_of(computable(*this), over, o.correction);
-  return dropped(converted(variance, floating_dtype(dtype())), shape(), over, o.keep_dims);
+  return dropped(converted(variance, summed_dtype(dtype())), shape(), over, o.keep_dims);
 }
 
 Tensor Tensor::deviation(Axes axes, VarianceOptions o, Site site) const {
   Call call("deviation", site);
   const Attributes over = normal_axes(axes, rank());
   const Tensor deviation = root(variance_of(computable(*this), over, o.correction));
-  return dropped(converted(deviation, floating_dtype(dtype())), shape(), over, o.keep_dims);
+  return dropped(converted(deviation, summed_dtype(dtype())), shape(), over, o.keep_dims);
 }
 
 // No scaling: squares of numbers above 1.8e19 overflow in f32.
@@ -150,14 +151,14 @@ Tensor Tensor::norm(double p, Axes axes, ReduceOptions o, Site site) const {
   if (std::isnan(p)) fail(ErrorKind::value, "norm: p must be a number, got NaN");
   const Attributes over = normal_axes(axes, rank());
   const Tensor norm = norm_of(computable(*this), over, p);
-  return dropped(converted(norm, floating_dtype(dtype())), shape(), over, o.keep_dims);
+  return dropped(converted(norm, summed_dtype(dtype())), shape(), over, o.keep_dims);
 }
 
 Tensor Tensor::logsumexp(Axes axes, ReduceOptions o, Site site) const {
   Call call("logsumexp", site);
   const Attributes over = normal_axes(axes, rank());
   const Tensor result = logsumexp_of(computable(*this), over);
-  return dropped(converted(result, floating_dtype(dtype())), shape(), over, o.keep_dims);
+  return dropped(converted(result, summed_dtype(dtype())), shape(), over, o.keep_dims);
 }
 
 }  // namespace fornax

@@ -4,7 +4,8 @@
 namespace fornax {
 namespace {
 
-Tensor scan(Op op, const Tensor& x, int64_t axis) {
+Tensor scan(Op op, const Tensor& given, int64_t axis) {
+  const Tensor x = converted(given, taken_dtype(op, given.dtype()));
   return record(op, {&x}, {normal_axis(axis, x.rank())});
 }
 

@@ -5,6 +5,7 @@
 #include "backend/registry.h"
 #include "base/error.h"
 #include "graph/evaluate.h"
+#include "tensor/autocast.h"
 
 namespace fornax {
 namespace {
@@ -79,9 +80,7 @@ Ref<Node> small_result(Op op, std::span<const Operand* const> operands, const No
   const Rule rule = info(op).rule;
   const auto& [dtype, shape] = first.type;
   const int64_t count = small_count(shape);
-  if (count == 0 || rule == Rule::selected || (wants_floats(rule) && !is_floating(dtype))) {
-    return {};
-  }
+  if (count == 0 || rule == Rule::selected || !takes(op, dtype)) return {};
   const PhysicalDevice& device = physical_device(first.device);
   const SmallLoop loop = loop_for(device, op, dtype);
   if (!loop) return {};

@@ -14,7 +14,7 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t axis, double 
   const Tensor x = computable(a), y = computable(b);
   const Tensor product = x * y;
   const Tensor lengths = maximum(x.norm(2, axis), epsilon) * maximum(y.norm(2, axis), epsilon);
-  const DType dtype = promote(floating_dtype(a.dtype()), floating_dtype(b.dtype()));
+  const DType dtype = promote(summed_dtype(a.dtype()), summed_dtype(b.dtype()));
   return converted(product.sum(axis) / lengths, dtype);
 }
 
@@ -26,9 +26,10 @@ Tensor covariance(const Tensor& x, int64_t correction, Site site) {
   }
   const Tensor wide = computable(x);
   const Tensor distance = wide - mean_over(wide, {1});
+  const NoAutocast exact;  // a sum of squares, not a layer's product
   const Tensor product = distance.matmul(distance.transpose());
   const int64_t divisor = std::max<int64_t>(x.shape(1) - correction, 0);
-  return converted(product / double(divisor), floating_dtype(x.dtype()));
+  return converted(product / double(divisor), summed_dtype(x.dtype()));
 }
 
 // NaN sorts last and would be passed by, so it is looked for.

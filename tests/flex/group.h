@@ -182,6 +182,7 @@ inline bool takes(Op op, DType dtype) {
     case Rule::signed_same:
       return !is_boolean(dtype);
     case Rule::floating:
+    case Rule::exponential:
     case Rule::floating_boolean:
       return is_floating(dtype);
     case Rule::bitwise:

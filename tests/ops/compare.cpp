@@ -101,7 +101,7 @@ Host magnitudes(Op op, const Sample& sample, const std::vector<Tensor>& inputs) 
 bool is_exact(Op op) {
   if (!is_pointwise(op)) return true;
   if (op == Op::div || op == Op::sqrt || op == Op::reciprocal) return true;
-  return info(op).rule != Rule::floating && op != Op::pow;
+  return !gives_floats(info(op).rule) && op != Op::pow;
 }
 
 Host read(const Tensor& tensor) {
