@@ -13,7 +13,7 @@ namespace {
 
 const runtime::Registered registered(10, []() -> std::unique_ptr<runtime::Runtime> {
   return std::make_unique<CudaRuntime>(RuntimeOptions{settings().cuda_driver, settings().nvrtc,
-                                                      settings().nvtx, &runtime::code_cache()});
+                                                      &runtime::code_cache(), settings().nvtx});
 });
 
 // What this thread is recording.

@@ -17,8 +17,9 @@
 namespace fornax::cuda {
 
 struct RuntimeOptions {
-  std::string driver, nvrtc, nvtx;      // paths; empty: where they always are
+  std::string driver, nvrtc;            // paths; empty: where they always are
   runtime::CodeCache* cache = nullptr;  // outlives the runtime; nullptr: code is not kept
+  std::string nvtx = {};                // as the other paths
 };
 
 class CudaRuntime final : public runtime::Runtime {

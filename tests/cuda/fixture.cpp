@@ -50,7 +50,7 @@ void reset() {
 
 std::unique_ptr<CudaRuntime> make_fake(runtime::CodeCache* cache) {
   return std::make_unique<CudaRuntime>(
-      RuntimeOptions{driver_path(), nvrtc_path(), driver_path(), cache});
+      RuntimeOptions{driver_path(), nvrtc_path(), cache, driver_path()});
 }
 
 Text::Text(std::string entry, std::vector<runtime::ParameterKind> parameters,
