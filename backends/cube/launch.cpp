@@ -91,47 +91,67 @@ Launch::Launch(Device& device, KernelRecipe recipe, runtime::Grid grid, Argument
           const kernel::Status& status) { explain(device, recipe, complaint, status); });
 }
 
+// What one run passes to the program, and the memory that this touches.
+struct Launch::Filled {
+  Filled(Device& on, const runtime::Program& of, Given from)
+      : device(on), program(of), given(from) {}
+
+  Device& device;
+  const runtime::Program& program;
+  const Given given;
+  std::array<uint64_t, kMostWords> words;
+  std::array<runtime::TensorMap, kMostMaps> maps;
+  Few<Touch, 32> touches;
+  size_t count = 0, buffers = 0;  // so far
+};
+
+void Launch::fill(Filled& to, const Arguments::Rule& rule) const {
+  uint64_t& word = to.words[to.count];
+  switch (rule.kind) {
+    case Arguments::Rule::Kind::number:
+      word = uint64_t(rule.value);
+      break;
+    case Arguments::Rule::Kind::scalar:
+      word = word_for(rule.dtype, to.given.inputs[size_t(rule.place.number)].scalar);
+      break;
+    case Arguments::Rule::Kind::map: {
+      runtime::TensorMapRequest request = arguments_.maps_[size_t(rule.value)];
+      request.base = to.given(rule.place, rule.dtype);
+      runtime::TensorMap& map = to.maps[size_t(rule.value)];
+      map = to.device.runtime().tensor_map(to.device.ordinal(), request);
+      const bool written = rule.place.kind == Place::Kind::output;
+      to.touches.push_back({request.base, request.base + bytes_of(request), written});
+      word = reinterpret_cast<uint64_t>(&map);
+      break;
+    }
+    case Arguments::Rule::Kind::buffer: {
+      word = to.given(rule.place, rule.dtype) + uint64_t(rule.value);
+      const uint64_t bytes = uint64_t(arguments_.counts_[to.buffers++]) * size_of(rule.dtype);
+      const bool written = to.program.source.parameters[to.count] == runtime::ParameterKind::output;
+      to.touches.push_back({word, word + bytes, written});
+    }
+  }
+  to.count++;
+}
+
 void Launch::run(Device& device, std::span<const Argument> inputs,
                  std::span<const Argument> outputs,
                  std::span<const runtime::Address> scratch) const {
   const std::shared_ptr<const runtime::Program>& program = program_->get();
-  const Given given{&device, inputs, outputs, scratch};
-  std::array<uint64_t, kMostWords> words;
-  std::array<runtime::TensorMap, kMostMaps> maps;
-  Few<Touch, 32> touches;
-  size_t count = 0, buffers = 0;
-  for (const Arguments::Rule& rule : arguments_.rules_) {
-    if (rule.kind == Arguments::Rule::Kind::number) {
-      words[count++] = uint64_t(rule.value);
-    } else if (rule.kind == Arguments::Rule::Kind::map) {
-      runtime::TensorMapRequest request = arguments_.maps_[size_t(rule.value)];
-      request.base = given(rule.place, rule.dtype);
-      runtime::TensorMap& map = maps[size_t(rule.value)];
-      map = device.runtime().tensor_map(device.ordinal(), request);
-      touches.push_back(
-          {request.base, request.base + bytes_of(request), rule.place.kind == Place::Kind::output});
-      words[count++] = reinterpret_cast<uint64_t>(&map);
-    } else if (rule.kind == Arguments::Rule::Kind::buffer) {
-      const runtime::Address begin = given(rule.place, rule.dtype) + uint64_t(rule.value);
-      const uint64_t bytes = uint64_t(arguments_.counts_[buffers++]) * size_of(rule.dtype);
-      touches.push_back({begin, begin + bytes,
-                         program->source.parameters[count] == runtime::ParameterKind::output});
-      words[count++] = begin;
-    } else {
-      words[count++] = word_for(rule.dtype, inputs[size_t(rule.place.number)].scalar);
-    }
-  }
+  Filled filled(device, *program, {&device, inputs, outputs, scratch});
+  for (const Arguments::Rule& rule : arguments_.rules_) fill(filled, rule);
+  size_t& count = filled.count;
   if (arguments_.passes_counts_) {
-    for (const int64_t elements : arguments_.counts_) words[count++] = uint64_t(elements);
+    for (const int64_t elements : arguments_.counts_) filled.words[count++] = uint64_t(elements);
   }
   const size_t wanted = program->source.parameters.size();
   FORNAX_CHECK(wanted == count || wanted == count + 1);
   static const std::shared_ptr<const Explain> nothing;
   const bool reports = wanted > count;
-  if (reports) words[count++] = 0;
+  if (reports) filled.words[count++] = 0;
   const auto launch = [&] {
-    device.launch(program, grid_, {words.data(), count}, {touches.begin(), touches.end()},
-                  reports ? explain_ : nothing);
+    device.launch(program, grid_, {filled.words.data(), count},
+                  {filled.touches.begin(), filled.touches.end()}, reports ? explain_ : nothing);
   };
   wants_view() ? launch_viewed(device, *program_, launch) : launch();
 }

@@ -74,6 +74,9 @@ class Launch {
   bool waits() const { return !program_->ended(); }  // would, if it ran now
 
  private:
+  struct Filled;
+  void fill(Filled& to, const Arguments::Rule& rule) const;
+
   std::shared_ptr<ComingProgram> program_;
   runtime::Grid grid_;
   Arguments arguments_;
