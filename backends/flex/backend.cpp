@@ -7,6 +7,7 @@
 #include "backends/flex/kernels.h"
 #include "backends/flex/memory.h"
 #include "backends/flex/onednn.h"
+#include "backends/flex/rows.h"
 #include "backends/flex/small.h"
 #include "base/error.h"
 
@@ -60,6 +61,9 @@ class Flex : public Backend {
   }
   void synchronize(int) override {}
   bool fuses_rows() const override { return true; }
+  bool shares_rows(const Shape& domain, const Attributes& axes) const override {
+    return has_long_rows(domain, axes);
+  }
   bool repeats_work(Op op) const override { return op != Op::arange && cost_of(op) < kDear; }
   const SmallLoops* small_loops() override { return &flex::small_loops(); }
   std::string remark(int) override { return describe_onednn(); }

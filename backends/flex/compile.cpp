@@ -78,7 +78,9 @@ class Compiler {
   void emit_cast(DType lane, DType to);
 
   void spill();
+  void make_room();
   void bring(int step);
+  bool has_lanes(int step) const;
   int lanes_in_memory(int step);
   void use(int step);
   void compute(int step);
@@ -202,7 +204,7 @@ void Compiler::emit(AnyStage stage, int x, int y) {
   FORNAX_CHECK(stage != nullptr);
   const Instruction instruction{stage, uint32_t(x), uint32_t(y)};
   Segment& segment = code_.segments.back();
-  for (auto* list : {&segment.cached, &segment.streamed, &segment.stored}) {
+  for (auto* list : {&segment.cached, &segment.streamed, &segment.padded}) {
     list->push_back(instruction);
   }
 }
@@ -210,10 +212,12 @@ void Compiler::emit(AnyStage stage, int x, int y) {
 // Folds what is in registers into output `index`.
 void Compiler::emit_fold(int index, DType dtype) {
   const DType lane = lane_of(dtype, wide_);
-  FORNAX_CHECK(lane == dtype);
-  emit(fold_stage(options_.folds[size_t(index)], lane),
-       add_place({Place::Kind::folded, index, dtype}));
-  code_.segments.back().stored.back().stage = move_stage(Move::store, wide_, dtype);
+  const auto [fold, to_vector] = options_.folds[size_t(index)];
+  FORNAX_CHECK(lane == dtype && (!to_vector || dtype == DType::f32));
+  const Place::Kind kind = to_vector ? Place::Kind::vector : Place::Kind::folded;
+  emit(fold_stage(fold, lane, to_vector), add_place({kind, index, dtype}));
+  if (!to_vector) return;
+  code_.segments.back().padded.back().stage = move_stage(Move::store, wide_, dtype);
 }
 
 void Compiler::emit_store(int place) {
@@ -242,12 +246,17 @@ void Compiler::spill() {
   emit(move_stage(Move::spill, wide_, DType::i8), slot_place(value.slot));
 }
 
-void Compiler::bring(int step) {
-  if (in_registers_ == step) return;
+// Before registers get something else: saves what is in them if somebody reads it.
+void Compiler::make_room() {
   if (in_registers_ != kNone && values_[size_t(in_registers_)].uses > 0 &&
       !in_memory(in_registers_)) {
     spill();
   }
+}
+
+void Compiler::bring(int step) {
+  if (in_registers_ == step) return;
+  make_room();
   const DType dtype = graph_.steps[size_t(step)].type.dtype;
   const Value& value = values_[size_t(step)];
   if (value.slot != kNone) {
@@ -258,6 +267,12 @@ void Compiler::bring(int step) {
     emit(move_stage(Move::load, wide_, dtype), memory_place(step));
   }
   in_registers_ = step;
+}
+
+// Whether the value of `step` lies as lanes somewhere.
+bool Compiler::has_lanes(int step) const {
+  return values_[size_t(step)].slot != kNone || is_constant(step) ||
+         (in_memory(step) && is_lanes(graph_.steps[size_t(step)].type.dtype, wide_));
 }
 
 // The place where the value of `step` lies as lanes.  May change what is in registers.
@@ -290,6 +305,10 @@ void Compiler::compute_binary(const Step& step, const OpStages& stages) {
   const int a = step.inputs[0], b = step.inputs[1];
   const bool swapped = in_registers_ == b && a != b && stages.swapped;
   const int place = lanes_in_memory(swapped ? a : b);
+  if (!swapped && in_registers_ != a && stages.loading && has_lanes(a)) {
+    make_room();
+    return emit(stages.loading, lanes_in_memory(a), place);
+  }
   bring(swapped ? b : a);
   keep_for_later(step);
   emit(swapped ? stages.swapped : stages.stage, place);
@@ -400,7 +419,7 @@ void Compiler::prefetch_inputs(const std::vector<int>& steps) {
                                  uint32_t(memory_place(input)), 0};
       code_.segments.back().streamed.push_back(prefetch);
       if (options_.ahead) code_.segments.back().cached.push_back(prefetch);
-      if (options_.ahead) code_.segments.back().stored.push_back(prefetch);
+      if (options_.ahead) code_.segments.back().padded.push_back(prefetch);
     }
   }
 }
@@ -436,6 +455,11 @@ Code Compiler::compile() {
     if (steps.empty() && idle) break;
     idle = steps.empty();
     if (!steps.empty()) compile_segment(in_good_order(steps), wide);
+  }
+  for (size_t i = 0; i < code_.places.size(); i++) {
+    const Place::Kind kind = code_.places[i].kind;
+    const bool rests = kind == Place::Kind::constant || kind == Place::Kind::slot;
+    if (!rests) code_.moving.push_back(uint32_t(i));
   }
   return std::move(code_);
 }

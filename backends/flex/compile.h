@@ -22,7 +22,8 @@ struct Place {
     constant,  // index: which vector of the constants
     slot,      // index: which spill slot
     tile,      // index: which tile
-    folded,    // index: which output, which is folded into what lies there
+    folded,    // index: which output, which is folded into what lies there, element by element
+    vector,    // index: which output, which is folded into a vector there
   };
   Kind kind;
   int index;
@@ -37,7 +38,7 @@ struct Constant {
 
 struct Segment {
   std::vector<Instruction> cached, streamed;  // streamed: stores past the caches, with prefetches
-  std::vector<Instruction> stored;            // as cached, with stores in place of folds
+  std::vector<Instruction> padded;            // as cached, with stores in place of vectors' folds
 };
 
 // An output that waits in a tile because segments after its own still read inputs it may overwrite.
@@ -46,12 +47,19 @@ struct Delayed {
   DType dtype;
 };
 
+// An output that is folded into what lies where it goes.
+struct FoldedOutput {
+  Fold fold;
+  bool to_vector;  // all of its elements into one vector, at most kBlock of them in one go
+};
+
 struct Code {
-  std::vector<Place> places;  // an instruction's x and y index these
+  std::vector<Place> places;     // an instruction's x and y index these
+  std::vector<uint32_t> moving;  // of those, all but constants and slots
   std::vector<Constant> constants;
   std::vector<Segment> segments;
   std::vector<Delayed> delayed;
-  std::vector<Fold> folds;  // of the first outputs
+  std::vector<FoldedOutput> folds;  // the first outputs
   int slots = 0, tiles = 0;
   double cost = 0;  // nanoseconds per element, estimated, without memory
 };
@@ -72,12 +80,13 @@ struct CompileOptions {
   bool apart = false;  // no output shares memory with an input
   int close = 0;       // so many outputs, the first ones, are never stored past the caches
   bool ahead = false;  // memory is asked for ahead whatever the stores
-  std::vector<uint32_t> far = {};  // per input: also so many bytes ahead; 0: not
-  std::vector<Fold> folds = {};    // the first outputs are folded into what lies there
+  std::vector<uint32_t> far = {};        // per input: also so many bytes ahead; 0: not
+  std::vector<FoldedOutput> folds = {};  // the first outputs
 };
 
 // Requires: the first `reaches.size()` steps are inputs and all others pointwise or cast; what is
-// folded is of a dtype that reductions compute in, and if that is f32 not made from one of 8 bytes.
+// folded is of a dtype that reductions compute in, and if that is f32 not made from one of 8 bytes;
+// to vectors only f32.
 Code compile(const Graph& graph, std::span<const Reach> reaches, CompileOptions options = {});
 
 }  // namespace fornax::flex

@@ -5,6 +5,8 @@
 
 #include <hwy/foreach_target.h>  // after targets.h, which chooses them
 
+#include <algorithm>
+
 #include "backends/flex/fold.h"
 #include "backends/flex/stages.inl"
 #include "base/error.h"
@@ -16,6 +18,8 @@ namespace HWY_NAMESPACE {
 struct Sum {
   template <class T>
   static constexpr T kIdentity = T(0);
+  template <class T>
+  static constexpr T kNeutral = kFloat<T> ? -T(0) : T(0);
   template <class N>
   static HWY_INLINE N apply(N a, N b) {
     return a + b;
@@ -29,6 +33,8 @@ struct Sum {
 struct Product {
   template <class T>
   static constexpr T kIdentity = T(1);
+  template <class T>
+  static constexpr T kNeutral = kIdentity<T>;
   template <class N>
   static HWY_INLINE N apply(N a, N b) {
     return a * b;
@@ -44,6 +50,8 @@ struct Largest {
   static constexpr T kIdentity = std::numeric_limits<T>::has_infinity
                                      ? -std::numeric_limits<T>::infinity()
                                      : std::numeric_limits<T>::lowest();
+  template <class T>
+  static constexpr T kNeutral = kIdentity<T>;
   template <class N>
   static HWY_INLINE N apply(N a, N b) {
     return maximum(a, b);
@@ -59,6 +67,8 @@ struct Smallest {
   static constexpr T kIdentity = std::numeric_limits<T>::has_infinity
                                      ? std::numeric_limits<T>::infinity()
                                      : std::numeric_limits<T>::max();
+  template <class T>
+  static constexpr T kNeutral = kIdentity<T>;
   template <class N>
   static HWY_INLINE N apply(N a, N b) {
     return minimum(a, b);
@@ -88,38 +98,55 @@ HWY_INLINE T fold_lanes(Num<T> x) {
   return hn::GetLane(x.v);
 }
 
+// The order in which eight vectors meet, wherever they come from.
+template <class F, class N>
+HWY_INLINE N fold_eight(N a, N b, N c, N d, N e, N f, N g, N h) {
+  return F::apply(F::apply(F::apply(a, b), F::apply(c, d)),
+                  F::apply(F::apply(e, f), F::apply(g, h)));
+}
+
+// `all` and x[0, count), eight vectors at a time.
 template <class F, class T>
-T fold_block(const T* x, int64_t count) {
+HWY_INLINE Num<T> fold_onto(Num<T> all, const T* x, int64_t count) {
   const Tag<T> d;
   const auto lanes = int64_t(hn::Lanes(d));
   // One stream is read faster where it is asked for ahead; the processor stops at pages.
   constexpr int64_t kAhead = 2048 / sizeof(T), kLine = 64 / sizeof(T);
-  const Num<T> identity = splat(F::template kIdentity<T>);
-  Num<T> a[8] = {identity, identity, identity, identity, identity, identity, identity, identity};
   int64_t i = 0;
+  const auto vector = [&](int64_t k) HWY_ATTR { return Num<T>(hn::LoadU(d, x + i + k * lanes)); };
   for (; i + 8 * lanes <= count; i += 8 * lanes) {
     for (int64_t k = 0; k < 8 * lanes; k += kLine) __builtin_prefetch(x + i + kAhead + k);
-#pragma GCC unroll 8
-    for (int k = 0; k < 8; k++) a[k] = F::apply(a[k], Num<T>(hn::LoadU(d, x + i + k * lanes)));
+    all = F::apply(all, fold_eight<F>(vector(0), vector(1), vector(2), vector(3), vector(4),
+                                      vector(5), vector(6), vector(7)));
   }
-#pragma GCC unroll 8
-  for (int k = 0; k < 8; k++, i += lanes) {
-    if (i + lanes <= count) {
-      a[k] = F::apply(a[k], Num<T>(hn::LoadU(d, x + i)));
-    } else if (i < count) {
-      const auto mask = hn::FirstN(d, size_t(count - i));
-      const Num<T> rest(hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x + i), identity.v));
-      a[k] = F::apply(a[k], rest);
-    }
+  if (i == count) return all;
+  const Num<T> identity = splat(F::template kIdentity<T>);
+  Num<T> rest[8] = {identity, identity, identity, identity, identity, identity, identity, identity};
+  for (int k = 0; i < count; k++, i += lanes) {
+    const auto mask = hn::FirstN(d, size_t(std::min(count - i, lanes)));
+    rest[k] = Num<T>(hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x + i), identity.v));
   }
-#pragma GCC unroll 3
-  for (int half = 4; half > 0; half /= 2) {
-#pragma GCC unroll 4
-    for (int j = 0; j < half; j++) a[j] = F::apply(a[j], a[j + half]);
-  }
-  return fold_lanes<F>(a[0]);
+  return F::apply(
+      all, fold_eight<F>(rest[0], rest[1], rest[2], rest[3], rest[4], rest[5], rest[6], rest[7]));
 }
 
+template <class F, class T>
+T fold_block(const T* x, int64_t count) {
+  return fold_lanes<F>(fold_onto<F>(splat(F::template kIdentity<T>), x, count));
+}
+
+template <class F, class T>
+void fold_to_vector(const T* x, int64_t count, T* into) {
+  const Num<T> all(hn::LoadU(Tag<T>(), into));
+  hn::StoreU(fold_onto<F>(all, x, count).v, Tag<T>(), into);
+}
+
+template <class F, class T>
+T fold_vector(const T* x) {
+  return fold_lanes<F>(Num<T>(hn::LoadU(Tag<T>(), x)));
+}
+
+// Each element into its own place.
 template <class F, class T>
 void stage_fold(const Instruction* pc, const Context* context, int64_t i, FORNAX_REGISTERS) {
   const Tag<T> tag;
@@ -133,6 +160,19 @@ void stage_fold(const Instruction* pc, const Context* context, int64_t i, FORNAX
 #define FORNAX_DO(r, k) fold(r, k);
   FORNAX_EACH(FORNAX_DO)
 #undef FORNAX_DO
+  FORNAX_NEXT;
+}
+
+// All of them into one vector, as fold_onto() does.
+template <class F, class T>
+void stage_fold_to_vector(const Instruction* pc, const Context* context, int64_t i,
+                          FORNAX_REGISTERS) {
+  const Tag<T> tag;
+  T* p = reinterpret_cast<T*>(context->operands[pc->x].base);
+  const Num<T> all = fold_eight<F>(from_register<T>(a), from_register<T>(b), from_register<T>(c),
+                                   from_register<T>(d), from_register<T>(e), from_register<T>(f),
+                                   from_register<T>(g), from_register<T>(h));
+  hn::StoreU(F::apply(Num<T>(hn::LoadU(tag, p)), all).v, tag, p);
   FORNAX_NEXT;
 }
 
@@ -191,8 +231,9 @@ int64_t find_first(const T* x, int64_t count, T value) {
 template <class T>
 Folds<T> find_folds(Fold fold) {
   const auto loops = []<class F>(F) {
-    return Folds<T>{fold_block<F, T>, fold_short_rows<F, T>, F::template scalar<T>, find_first<T>,
-                    fold_rows<F, T>};
+    return Folds<T>{fold_block<F, T>,      fold_to_vector<F, T>,   fold_vector<F, T>,
+                    fold_short_rows<F, T>, F::template scalar<T>,  find_first<T>,
+                    fold_rows<F, T>,       F::template kNeutral<T>};
   };
   switch (fold) {
     case Fold::sum:
@@ -206,31 +247,34 @@ Folds<T> find_folds(Fold fold) {
   }
 }
 
-template <class T>
-AnyStage find_stage(Fold fold) {
-  switch (fold) {
-    case Fold::sum:
-      return AnyStage(stage_fold<Sum, T>);
-    case Fold::prod:
-      return AnyStage(stage_fold<Product, T>);
-    case Fold::max:
-      return AnyStage(stage_fold<Largest, T>);
-    default:
-      return AnyStage(stage_fold<Smallest, T>);
-  }
-}
-AnyStage find_stage_of(Fold fold, DType lane) {
+template <class F>
+AnyStage find_stage(DType lane, bool to_vector) {
+  const auto stages = [to_vector]<class T>(T) {
+    return to_vector ? AnyStage(stage_fold_to_vector<F, T>) : AnyStage(stage_fold<F, T>);
+  };
   switch (lane) {
     case DType::f32:
-      return find_stage<float>(fold);
+      return stages(float());
     case DType::f64:
-      return find_stage<double>(fold);
+      return stages(double());
     case DType::i64:
-      return find_stage<int64_t>(fold);
+      return stages(int64_t());
     case DType::u64:
-      return find_stage<uint64_t>(fold);
+      return stages(uint64_t());
     default:
       fail(ErrorKind::internal, "flex: nothing is folded in lanes of {}", name_of(lane));
+  }
+}
+AnyStage find_stage_of(Fold fold, DType lane, bool to_vector) {
+  switch (fold) {
+    case Fold::sum:
+      return find_stage<Sum>(lane, to_vector);
+    case Fold::prod:
+      return find_stage<Product>(lane, to_vector);
+    case Fold::max:
+      return find_stage<Largest>(lane, to_vector);
+    default:
+      return find_stage<Smallest>(lane, to_vector);
   }
 }
 Folds<float> find_f32(Fold fold) { return find_folds<float>(fold); }
@@ -267,8 +311,8 @@ Folds<uint64_t> folds<uint64_t>(Fold fold) {
   return HWY_DYNAMIC_DISPATCH(find_u64)(fold);
 }
 
-AnyStage fold_stage(Fold fold, DType lane) {
-  return HWY_DYNAMIC_DISPATCH(find_stage_of)(fold, lane);
+AnyStage fold_stage(Fold fold, DType lane, bool to_vector) {
+  return HWY_DYNAMIC_DISPATCH(find_stage_of)(fold, lane, to_vector);
 }
 
 }  // namespace fornax::flex

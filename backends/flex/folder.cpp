@@ -62,8 +62,8 @@ class NumberTree {
   T finish() {
     int level = std::countr_zero(count_);
     T all = levels_[level];
-    while (++level < 64) {
-      if (count_ >> level & 1) all = folds_.pair(levels_[level], all);
+    while (count_ >> level > 1) {
+      if (count_ >> ++level & 1) all = folds_.pair(levels_[level], all);
     }
     count_ = 0;
     return all;
@@ -88,7 +88,11 @@ template <class T>
 class FolderOf : public Folder {
  public:
   FolderOf(Fold fold, int64_t width)
-      : folds_(folds<T>(fold)), width_(width), columns_(folds_, width), numbers_(folds_) {}
+      : folds_(folds<T>(fold)),
+        width_(width),
+        neutral_(size_t(width), folds_.neutral),
+        columns_(folds_, width),
+        numbers_(folds_) {}
 
   void rows(const char* const* rows, int n) override {
     const T* typed[kRowsAtOnce];
@@ -102,7 +106,11 @@ class FolderOf : public Folder {
       numbers_.push(folds_.block(data + i, std::min(kBlock, count - i)));
     }
   }
-  char* next_rows() override { return reinterpret_cast<char*>(columns_.next()); }
+  void vector(const char* lanes) override { numbers_.push(folds_.vector(elements<T>(lanes))); }
+  char* next_rows() override {
+    std::copy_n(neutral_.data(), width_, columns_.next());
+    return reinterpret_cast<char*>(columns_.next());
+  }
   void push_rows() override { columns_.push(); }
   void finish(char* result) override {
     if (width_ > 1) return columns_.finish(elements<T>(result));
@@ -121,14 +129,14 @@ class FolderOf : public Folder {
  private:
   const Folds<T> folds_;
   const int64_t width_;
+  const std::vector<T> neutral_;
   Tree<T> columns_;
   NumberTree<T> numbers_;
 };
 
 template <class T>
-void fold_columns_of(Fold fold, const char* x, int64_t count, char* into) {
-  const T* rows[] = {elements<T>(into), elements<T>(x)};
-  folds<T>(fold).rows(rows, 2, count, elements<T>(into));
+void fold_to_vector_of(Fold fold, const char* x, int64_t count, char* into) {
+  folds<T>(fold).to_vector(elements<T>(x), count, elements<T>(into));
 }
 
 }  // namespace
@@ -169,16 +177,16 @@ std::unique_ptr<Folder> make_folder(DType computed, Fold fold, int64_t width) {
   }
 }
 
-void fold_columns(Fold fold, DType computed, const char* x, int64_t count, char* into) {
+void fold_to_vector(Fold fold, DType computed, const char* x, int64_t count, char* into) {
   switch (computed) {
     case DType::f32:
-      return fold_columns_of<float>(fold, x, count, into);
+      return fold_to_vector_of<float>(fold, x, count, into);
     case DType::f64:
-      return fold_columns_of<double>(fold, x, count, into);
+      return fold_to_vector_of<double>(fold, x, count, into);
     case DType::i64:
-      return fold_columns_of<int64_t>(fold, x, count, into);
+      return fold_to_vector_of<int64_t>(fold, x, count, into);
     default:
-      return fold_columns_of<uint64_t>(fold, x, count, into);
+      return fold_to_vector_of<uint64_t>(fold, x, count, into);
   }
 }
 
@@ -188,7 +196,9 @@ RowFolder::RowFolder(DType computed, const Walk& walk, Fold fold)
       length_(walk.length),
       pieces_((walk.length + kPiece - 1) / kPiece),
       is_short_(walk.others == 1 && walk.length <= kBlock),
-      partial_(size_t(walk.others * pieces_) * size_) {}
+      partial_(size_t(walk.others * pieces_) * size_) {
+  folder_->fill_empty(empty_, int64_t(sizeof(empty_) / size_));
+}
 
 void RowFolder::line(int64_t other, const char* x) {
   char* to = partial_.data() + size_t(other * pieces_) * size_;
@@ -197,6 +207,17 @@ void RowFolder::line(int64_t other, const char* x) {
     folder_->stretch(x + size_t(i) * size_, std::min(kPiece, length_ - i));
     folder_->finish(to);
   }
+}
+
+char* RowFolder::next_vector() {
+  std::copy_n(empty_, sizeof(empty_), vector_);
+  return vector_;
+}
+
+void RowFolder::push_vector(int64_t other, int64_t end) {
+  folder_->vector(vector_);
+  if (end % kPiece != 0 && end != length_) return;
+  folder_->finish(partial_.data() + size_t(other * pieces_ + (end - 1) / kPiece) * size_);
 }
 
 void RowFolder::finish(char* results, int64_t row) {

@@ -30,7 +30,9 @@ class Folder {
   virtual void rows(const char* const* rows, int n) = 0;
   // Adds elements of a row; only the last of several calls may bring other than whole blocks.
   virtual void stretch(const char* x, int64_t count) = 0;
-  // Rows of columns that others fold: where to, then that it was done.
+  // The same of a block that was folded to a vector.
+  virtual void vector(const char* lanes) = 0;
+  // Rows of columns that others fold: into what, which is neutral, then that it was done.
   virtual char* next_rows() = 0;
   virtual void push_rows() = 0;
   // The result of what was added since the last one, which is something: a number, or a row.
@@ -43,8 +45,8 @@ class Folder {
 // `computed`: a dtype that reductions compute in; `width`: 1 where rows are folded.
 std::unique_ptr<Folder> make_folder(DType computed, Fold fold, int64_t width);
 
-// Folds `count` columns, fewer than a pipeline's block, into others.
-void fold_columns(Fold fold, DType computed, const char* x, int64_t count, char* into);
+// Folds fewer than kBlock elements into the vector at `into`, as a Folder does.
+void fold_to_vector(Fold fold, DType computed, const char* x, int64_t count, char* into);
 
 struct Walk;
 
@@ -54,6 +56,10 @@ class RowFolder {
  public:
   RowFolder(DType computed, const Walk& walk, Fold fold);
   void line(int64_t other, const char* x);
+  // The same of a line that somebody else folds, kBlock elements at a time, to vectors: into which,
+  // then that the line is done up to element `end`.
+  char* next_vector();
+  void push_vector(int64_t other, int64_t end);
   // results[row] of the lines since the last one.
   void finish(char* results, int64_t row);
   // The same of `rows` rows of one line each, which follow each other.
@@ -65,6 +71,7 @@ class RowFolder {
   int64_t length_, pieces_;
   bool is_short_;
   std::vector<char> partial_;
+  alignas(64) char empty_[64], vector_[64];
 };
 
 }  // namespace fornax::flex

@@ -56,22 +56,26 @@ inline constexpr double kFastCost = 0.06, kSlowCost = 1;
 
 template <class F, class T>
 OpStages entry1() {
-  return {AnyStage(stage1<F, T>), nullptr, small1<F, T>,
+  return {AnyStage(stage1<F, T>), nullptr, nullptr, small1<F, T>,
           kSlow<decltype(F::apply(Num<T>()))> ? kSlowCost : kFastCost};
 }
 template <class F, class T>
 OpStages entry2() {
   // Slow formulas swap by a spill: it costs little beside them.
   if constexpr (kSlow<decltype(F::apply(Num<T>(), Num<T>()))>) {
-    return {AnyStage(stage2<F, T>), nullptr, small2<F, T>, kSlowCost};
+    return {AnyStage(stage2<F, T>), nullptr, nullptr, small2<F, T>, kSlowCost};
   } else {
-    return {AnyStage(stage2<F, T>), AnyStage(stage2<Swapped<F>, T>), small2<F, T>, kFastCost};
+    // Only f32 is worth a stage more.
+    AnyStage loading = nullptr;
+    if constexpr (std::is_same_v<T, float>) loading = AnyStage(stage2_loading<F, T>);
+    return {AnyStage(stage2<F, T>), AnyStage(stage2<Swapped<F>, T>), loading, small2<F, T>,
+            kFastCost};
   }
 }
 
 template <class F, class T>
 OpStages entry3() {
-  return {AnyStage(stage3<F, T>), nullptr, small3<F, T>, kFastCost};
+  return {AnyStage(stage3<F, T>), nullptr, nullptr, small3<F, T>, kFastCost};
 }
 
 struct OpTable {

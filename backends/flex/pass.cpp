@@ -57,12 +57,10 @@ class PassValues : public Values {
       data[k] = in_memory(k, begin);
       if (!data[k]) data[k] = buffers[k];
     }
-    run(begin, end, buffers, false);
+    run(begin, end, buffers);
   }
   bool folds_columns() const override { return kernel_.folds_columns_; }
-  void fold(int64_t begin, int64_t end, char* const* into, bool first) override {
-    run(begin, end, into, first);
-  }
+  void fold(int64_t begin, int64_t end, char* const* into) override { run(begin, end, into); }
   const char* in_memory(size_t k, int64_t begin) const override {
     const auto& [dtype, input] = kernel_.operands_[k];
     if (input < 0) return nullptr;
@@ -71,7 +69,7 @@ class PassValues : public Values {
 
  private:
   // Computed values go to `to`.
-  void run(int64_t begin, int64_t end, char* const* to, bool first) {
+  void run(int64_t begin, int64_t end, char* const* to) {
     if (!run_) return;
     size_t computed = 0;
     for (size_t k = 0; k < kernel_.operands_.size(); k++) {
@@ -81,7 +79,7 @@ class PassValues : public Values {
       const uintptr_t before = uintptr_t(begin) * size_of(dtype);
       to_[computed++] = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(to[k]) - before);
     }
-    run_->run(to_, begin, end, first);
+    run_->run(to_, begin, end);
   }
 
   const PassKernel& kernel_;
@@ -96,7 +94,7 @@ PassKernel::PassKernel(PassPlan plan)
   const auto dtype_of = [&](int step) { return graph.steps[size_t(step)].type.dtype; };
   const size_t stored = graph.outputs.size() - reductions_.size();
   std::vector<int> computed;
-  std::vector<Fold> folds;
+  std::vector<FoldedOutput> folds;
   for (size_t k = 0; k < reductions_.size(); k++) {
     const int step = graph.outputs[stored + k];
     const bool in_memory = step < int(plan.layouts.size()) &&
@@ -106,7 +104,7 @@ PassKernel::PassKernel(PassPlan plan)
     operands_.push_back({dtype_of(step), in_memory ? step : -1});
     if (in_memory) continue;
     computed.push_back(step);
-    folds.push_back(fold_of(reductions_[k]));
+    folds.push_back({fold_of(reductions_[k]), false});
   }
   for (size_t i = 0; i < stored; i++) stored_.push_back(dtype_of(graph.outputs[i]));
   graph.outputs.resize(stored);

@@ -94,69 +94,70 @@ std::vector<Operand*> Pipeline::operands_of_constant(int input) const {
 
 // Elements begin + done ... of a stretch whose first `done` are computed; count is whole blocks.
 void Pipeline::blocks(const char* const* inputs, char* const* outputs, int64_t begin, int64_t done,
-                      int64_t count, Stores stores, bool first) {
+                      int64_t count, Stores stores) {
   bool aligned = stores == Stores::streamed;
-  for (size_t i = 0; i < code_.places.size(); i++) {
-    const Place& place = code_.places[i];
-    const int64_t size = int64_t(size_of(place.dtype));
-    char*& base = operands_[i].base;
-    if (place.kind == Place::Kind::output) {
-      base = outputs[place.index] + (begin + done) * size;
-      aligned &= reinterpret_cast<uintptr_t>(base) % kMaxVectorBytes == 0;
-    } else if (place.kind == Place::Kind::folded) {
-      base = outputs[place.index] + (begin + done) * size;
-    } else if (place.kind == Place::Kind::tile) {
-      base = tile(place.index) + done * size;
-    } else if (place.kind == Place::Kind::input) {
-      base = const_cast<char*>(inputs[place.index]) + (begin + done) * size;
+  for (const uint32_t i : code_.moving) {
+    const auto [kind, index, dtype] = code_.places[i];
+    Operand& operand = operands_[i];
+    const int64_t offset = (begin + done) * operand.advance;
+    if (kind == Place::Kind::input) {
+      operand.base = const_cast<char*>(inputs[index]) + offset;
+    } else if (kind == Place::Kind::tile) {
+      operand.base = tile(index) + done * operand.advance;
+    } else {
+      operand.base = outputs[index] + (kind == Place::Kind::vector ? 0 : offset);
+      if (kind == Place::Kind::output) {
+        aligned &= reinterpret_cast<uintptr_t>(operand.base) % kMaxVectorBytes == 0;
+      }
     }
   }
   for (const Segment& segment : code_.segments) {
-    const auto& program = first ? segment.stored : aligned ? segment.streamed : segment.cached;
-    run_program(program.data(), operands_, count);
+    run_program((aligned ? segment.streamed : segment.cached).data(), operands_, count);
   }
 }
 
 // The last elements of a stretch, fewer than a block: a block in padded memory.
 void Pipeline::rest(const char* const* inputs, char* const* outputs, int64_t begin, int64_t done,
-                    int64_t count, bool first) {
+                    int64_t count) {
   const auto each = [&](Place::Kind kind, auto body) {
-    for (size_t i = 0; i < code_.places.size(); i++) {
+    for (const uint32_t i : code_.moving) {
       const Place& place = code_.places[i];
       if (place.kind == kind) body(i, place.index, size_of(place.dtype));
     }
   };
-  for (const Place::Kind kind : {Place::Kind::output, Place::Kind::folded}) {
+  const auto to_pad = [&](size_t i, const char* from, size_t size) {
+    operands_[i].base = pad(i);
+    std::memcpy(pad(i), from + size_t(begin + done) * size, size_t(count) * size);
+  };
+  const auto from_pad = [&](size_t i, int index, size_t size) {
+    std::memcpy(outputs[index] + size_t(begin + done) * size, pad(i), size_t(count) * size);
+  };
+  for (const Place::Kind kind : {Place::Kind::output, Place::Kind::vector}) {
     each(kind, [&](size_t i, int, size_t) { operands_[i].base = pad(i); });
   }
   each(Place::Kind::tile, [&](size_t i, int index, size_t size) {
     operands_[i].base = tile(index) + size_t(done) * size;
   });
-  each(Place::Kind::input, [&](size_t i, int index, size_t size) {
-    operands_[i].base = pad(i);
-    std::memcpy(pad(i), inputs[index] + size_t(begin + done) * size, size_t(count) * size);
-  });
+  each(Place::Kind::input,
+       [&](size_t i, int index, size_t size) { to_pad(i, inputs[index], size); });
+  each(Place::Kind::folded,
+       [&](size_t i, int index, size_t size) { to_pad(i, outputs[index], size); });
   for (const Segment& segment : code_.segments) {
-    run_program(segment.stored.data(), operands_, block_);
+    run_program(segment.padded.data(), operands_, block_);
   }
-  each(Place::Kind::output, [&](size_t i, int index, size_t size) {
-    std::memcpy(outputs[index] + size_t(begin + done) * size, pad(i), size_t(count) * size);
-  });
-  each(Place::Kind::folded, [&](size_t i, int index, size_t size) {
-    char* into = outputs[index] + size_t(begin + done) * size;
-    if (first) {
-      std::memcpy(into, pad(i), size_t(count) * size);
-    } else {
-      fold_columns(code_.folds[size_t(index)], code_.places[i].dtype, pad(i), count, into);
-    }
+  each(Place::Kind::output, from_pad);
+  each(Place::Kind::folded, from_pad);
+  each(Place::Kind::vector, [&](size_t i, int index, size_t) {
+    fold_to_vector(code_.folds[size_t(index)].fold, code_.places[i].dtype, pad(i), count,
+                   outputs[index]);
   });
 }
 
 void Pipeline::stretch(const char* const* inputs, char* const* outputs, int64_t begin,
-                       int64_t count, Stores stores, bool first) {
-  const int64_t whole = count / block_ * block_;
-  if (whole > 0) blocks(inputs, outputs, begin, 0, whole, stores, first);
-  if (whole < count) rest(inputs, outputs, begin, whole, count - whole, first);
+                       int64_t count, Stores stores) {
+  const int64_t whole = count & -block_;
+  if (whole > 0) blocks(inputs, outputs, begin, 0, whole, stores);
+  if (whole < count) rest(inputs, outputs, begin, whole, count - whole);
   for (const Delayed& delayed : code_.delayed) {
     const size_t size = size_of(delayed.dtype);
     std::memcpy(outputs[delayed.output] + size_t(begin) * size, tile(delayed.tile),
@@ -164,11 +165,11 @@ void Pipeline::stretch(const char* const* inputs, char* const* outputs, int64_t 
   }
 }
 
-void Pipeline::run(const char* const* inputs, char* const* outputs, int64_t count, Stores stores,
-                   bool first) {
+void Pipeline::run(const char* const* inputs, char* const* outputs, int64_t begin, int64_t end,
+                   Stores stores) {
   const int64_t longest = code_.tiles > 0 ? kTile : kUnbounded;
-  for (int64_t begin = 0; begin < count; begin += longest) {
-    stretch(inputs, outputs, begin, std::min(longest, count - begin), stores, first);
+  for (; begin < end; begin += longest) {
+    stretch(inputs, outputs, begin, std::min(longest, end - begin), stores);
   }
 }
 

@@ -26,25 +26,25 @@ class Pipeline {
   static bool may_point(const Code& code, int input);
   // Its operands, whose base may be set to such a vector.
   std::vector<Operand*> operands_of_constant(int input) const;
-  // Elements [0, count) of a stretch: where each input and each output begins.  Those of constants
-  // are not looked at.  What is to be folded is stored if it is the `first`.
-  void run(const char* const* inputs, char* const* outputs, int64_t count,
-           Stores stores = Stores::cached, bool first = false);
+  // Elements [begin, end) of a stretch: where each input and each output begins, and each vector
+  // that is folded into is.  Those of constants are not looked at.
+  void run(const char* const* inputs, char* const* outputs, int64_t begin, int64_t end,
+           Stores stores = Stores::cached);
 
  private:
   void stretch(const char* const* inputs, char* const* outputs, int64_t begin, int64_t count,
-               Stores stores, bool first);
+               Stores stores);
   void blocks(const char* const* inputs, char* const* outputs, int64_t begin, int64_t done,
-              int64_t count, Stores stores, bool first);
+              int64_t count, Stores stores);
   void rest(const char* const* inputs, char* const* outputs, int64_t begin, int64_t done,
-            int64_t count, bool first);
+            int64_t count);
   char* tile(int index) const { return tiles_ + size_t(index) * tile_bytes(); }
   char* pad(size_t place) const { return pads_ + place * pad_bytes(); }
   static size_t pad_bytes();
   static size_t tile_bytes();
 
   const Code& code_;
-  const int64_t block_ = block_elements();
+  const int64_t block_ = block_elements();  // a power of two
   Operand* operands_;
   char *constants_, *slots_, *pads_, *tiles_;
 };

@@ -180,7 +180,7 @@ void ProgramRun::fill_constants(Reach reach, int64_t element) {
   }
 }
 
-void ProgramRun::stretch(std::span<char* const> outputs, int64_t begin, int64_t end, bool first) {
+void ProgramRun::stretch(std::span<char* const> outputs, int64_t begin, int64_t end) {
   const int64_t count = end - begin;
   if (program_.row_ > 0) fill_constants(Reach::row_constant, begin);
   for (size_t i = 0; i < program_.inputs_.size(); i++) {
@@ -195,15 +195,15 @@ void ProgramRun::stretch(std::span<char* const> outputs, int64_t begin, int64_t 
   for (size_t i = 0; i < outputs.size(); i++) {
     to_[i] = outputs[i] + begin * int64_t(size_of(program_.outputs_[i]));
   }
-  pipeline_.run(from_.begin(), to_.begin(), count, stores_, first);
+  pipeline_.run(from_.begin(), to_.begin(), 0, count, stores_);
 }
 
-void ProgramRun::run(std::span<char* const> outputs, int64_t begin, int64_t end, bool first) {
+void ProgramRun::run(std::span<char* const> outputs, int64_t begin, int64_t end) {
   const int64_t row = program_.row_;
   while (begin < end) {
     int64_t next = std::min(end, begin + program_.longest_run_);
     if (row > 0) next = std::min(next, begin / row * row + row);
-    stretch(outputs, begin, next, first);
+    stretch(outputs, begin, next);
     begin = next;
   }
 }

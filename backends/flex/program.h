@@ -63,11 +63,10 @@ class ProgramRun {
   ProgramRun(const ProgramRun&) = delete;
   ProgramRun& operator=(const ProgramRun&) = delete;
   // As Program::run; what is stored past the caches is there when this object has ended.
-  // Columns that are folded are stored if they are the `first`.
-  void run(std::span<char* const> outputs, int64_t begin, int64_t end, bool first = false);
+  void run(std::span<char* const> outputs, int64_t begin, int64_t end);
 
  private:
-  void stretch(std::span<char* const> outputs, int64_t begin, int64_t end, bool first);
+  void stretch(std::span<char* const> outputs, int64_t begin, int64_t end);
   void fill_constants(Reach reach, int64_t element);
   const char* element_of(size_t input, int64_t element) const;
 

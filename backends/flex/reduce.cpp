@@ -1,7 +1,7 @@
 // prepare_reduce(): groups with reductions.  Rows that fit the caches are a row program; everything
 // else is computed pass by pass, each of which goes through memory once and folds all that its
-// level reduces.  What a later pass had better find than compute again lies in memory of its own
-// while the kernel runs.
+// level reduces along the same axes.  What a later pass had better find than compute again lies in
+// memory of its own while the kernel runs.
 #include <algorithm>
 
 #include "backends/flex/memory.h"
@@ -58,6 +58,7 @@ class Maker {
       } else if (!whole.empty()) {
         add_pointwise(RowPart(plan_, l, false), whole, plan_.group.domain);
       }
+      if (!level.columns.empty()) add_pass(RowPart(plan_, l, false), {}, level.columns);
       for (const int reduction : level.reductions) {
         if (is_position(plan_.step(reduction).op))
           add_pass(RowPart(plan_, l, false), {}, {reduction});
@@ -121,8 +122,8 @@ class Maker {
       if (own.type.dtype == computed) {
         stage.outputs.push_back(home);
       } else {
-        stage.outputs.push_back(new_temporary({computed, result_}));
-        casts.push_back(cast(computed, own.type.dtype, stage.outputs.back(), home));
+        stage.outputs.push_back(new_temporary({computed, own.type.shape}));
+        casts.push_back(cast(computed, own.type, stage.outputs.back(), home));
       }
     }
     pass.graph = std::move(part.graph);
@@ -138,13 +139,12 @@ class Maker {
     return computed_in(plan_.step(reduction).op, plan_.operand_of(reduction).type.dtype);
   }
 
-  Stage cast(DType from, DType to, const Home& source, const Home& result) const {
+  static Stage cast(DType from, const Type& to, const Home& source, const Home& result) {
     Group group;
     group.inputs = 1;
-    group.domain = result_;
-    group.layouts = {row_major(result_)};
-    group.graph.steps = {{Op::leaf, {from, result_}, {}, {}, {}},
-                         {Op::cast, {to, result_}, {0}, {}, {}}};
+    group.domain = to.shape;
+    group.layouts = {row_major(to.shape)};
+    group.graph.steps = {{Op::leaf, {from, to.shape}, {}, {}, {}}, {Op::cast, to, {0}, {}, {}}};
     group.graph.outputs = {1};
     return {prepare_pointwise(group), {source}, {result}};
   }
@@ -177,7 +177,7 @@ void PassesKernel::run(std::span<const Argument> inputs, std::span<const Argumen
 // Whether a row program would gain nothing: one reduction alone, which all threads can share.
 bool is_single(const RowPlan& plan) {
   return plan.levels.size() == 2 && plan.levels[0].reductions.size() == 1 &&
-         plan.levels[1].whole.empty();
+         plan.levels[1].whole.empty() && !plan.has_columns();
 }
 
 }  // namespace

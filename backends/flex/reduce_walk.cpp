@@ -9,7 +9,6 @@
 namespace fornax::flex {
 namespace {
 
-constexpr int64_t kRows = 1024;         // rows that one task folds
 constexpr int64_t kColumns = 512;       // of wide rows, what one task folds at least
 constexpr int64_t kMostColumns = 2048;  // and at most: eight rows of them fit the L2 cache
 constexpr double kChunk = 20000;        // nanoseconds of work that a thread takes at a time
@@ -118,7 +117,7 @@ void Worker::folded_rows(int64_t start, int64_t stride, int n, int64_t width) {
   for (size_t k = 0; k < folders_.size(); k++) into_[k] = folders_[k]->next_rows();
   for (int r = 0; r < n; r++) {
     const int64_t begin = start + r * stride;
-    values_->fold(begin, begin + width, into_.data(), r == 0);
+    values_->fold(begin, begin + width, into_.data());
   }
   for (size_t k = 0; k < folders_.size(); k++) {
     if (!values_->in_memory(k, start)) {
@@ -166,24 +165,6 @@ void Worker::strip(int64_t start, int64_t stride, int64_t count, int64_t width) 
   finish();
 }
 
-// Results of `parts` parts of each output, `outputs` elements apart, where there are several; those
-// of the foldings where there is one.
-class Parts {
- public:
-  Parts(std::span<const Folding> foldings, int64_t parts, int64_t outputs) {
-    for (const Folding& folding : foldings) {
-      const size_t bytes = size_t(parts * outputs) * size_of(folding.computed);
-      if (parts > 1) memory_.push_back(std::make_unique_for_overwrite<char[]>(bytes));
-      to_.push_back(parts > 1 ? memory_.back().get() : folding.result);
-    }
-  }
-  std::span<char* const> to() const { return to_; }
-
- private:
-  std::vector<std::unique_ptr<char[]>> memory_;
-  std::vector<char*> to_;
-};
-
 void fold_inner(const Walk& walk, std::span<const Folding> foldings, double cost,
                 FunctionRef<std::unique_ptr<Values>()> values) {
   const bool is_short = walk.others == 1 && walk.length <= kBlock;
@@ -226,6 +207,30 @@ int64_t strip_columns(int64_t width, int64_t bands) {
   return std::clamp(even, kColumns, kMostColumns);
 }
 
+void fold_outer(const Walk& walk, std::span<const Folding> foldings, double cost,
+                FunctionRef<std::unique_ptr<Values>()> values) {
+  const int64_t pieces = divide_up(walk.length, kPartRows), parts = walk.others * pieces;
+  const int64_t columns = strip_columns(walk.width, walk.kept * parts);
+  const int64_t strips = divide_up(walk.width, columns), outputs = walk.outputs();
+  const Parts partial(foldings, parts, outputs);
+  const double task_cost =
+      cost * double(std::min(walk.length, kPartRows) * std::min(walk.width, columns));
+  const int64_t room = std::max(kBufferElements, kRowsAtOnce * std::min(columns, walk.width));
+  parallel(walk.kept * parts * strips, grain_of(task_cost), [&](int64_t begin, int64_t end) {
+    Worker worker(foldings, values(), room);
+    for (int64_t i = begin; i < end; i++) {
+      const int64_t column = i % strips * columns, width = std::min(columns, walk.width - column);
+      const int64_t part = i / strips % parts, keep = i / strips / parts;
+      const int64_t first = part % pieces * kPartRows,
+                    rows = std::min(kPartRows, walk.length - first);
+      worker.give(partial.to(), part * outputs + keep * walk.width + column);
+      worker.strip(walk.start(keep, part / pieces) + first * walk.width + column, walk.width, rows,
+                   width);
+    }
+  });
+  partial.fold_columns();
+}
+
 // Rows of a folding's parts, which lie in memory one after the other.
 void fold_parts(const Folding& folding, const char* partial, int64_t parts, int64_t outputs) {
   const auto size = int64_t(size_of(folding.computed));
@@ -247,33 +252,22 @@ void fold_parts(const Folding& folding, const char* partial, int64_t parts, int6
            });
 }
 
-void fold_outer(const Walk& walk, std::span<const Folding> foldings, double cost,
-                FunctionRef<std::unique_ptr<Values>()> values) {
-  const int64_t pieces = divide_up(walk.length, kRows), parts = walk.others * pieces;
-  const int64_t columns = strip_columns(walk.width, walk.kept * parts);
-  const int64_t strips = divide_up(walk.width, columns), outputs = walk.outputs();
-  const Parts partial(foldings, parts, outputs);
-  const double task_cost =
-      cost * double(std::min(walk.length, kRows) * std::min(walk.width, columns));
-  const int64_t room = std::max(kBufferElements, kRowsAtOnce * std::min(columns, walk.width));
-  parallel(walk.kept * parts * strips, grain_of(task_cost), [&](int64_t begin, int64_t end) {
-    Worker worker(foldings, values(), room);
-    for (int64_t i = begin; i < end; i++) {
-      const int64_t column = i % strips * columns, width = std::min(columns, walk.width - column);
-      const int64_t part = i / strips % parts, keep = i / strips / parts;
-      const int64_t first = part % pieces * kRows, rows = std::min(kRows, walk.length - first);
-      worker.give(partial.to(), part * outputs + keep * walk.width + column);
-      worker.strip(walk.start(keep, part / pieces) + first * walk.width + column, walk.width, rows,
-                   width);
-    }
-  });
-  if (parts == 1) return;
-  for (size_t k = 0; k < foldings.size(); k++) {
-    fold_parts(foldings[k], partial.to()[k], parts, outputs);
+}  // namespace
+
+Parts::Parts(std::span<const Folding> foldings, int64_t parts, int64_t outputs)
+    : foldings_(foldings), parts_(parts), outputs_(outputs) {
+  for (const Folding& folding : foldings) {
+    const size_t bytes = size_t(parts * outputs) * size_of(folding.computed);
+    if (parts > 1) memory_.push_back(std::make_unique_for_overwrite<char[]>(bytes));
+    to_.push_back(parts > 1 ? memory_.back().get() : folding.result);
   }
 }
 
-}  // namespace
+void Parts::fold_columns() const {
+  for (size_t k = 0; parts_ > 1 && k < foldings_.size(); k++) {
+    fold_parts(foldings_[k], to_[k], parts_, outputs_);
+  }
+}
 
 Walk::Walk(const Shape& domain, const Attributes& axes) {
   int rank = 0;

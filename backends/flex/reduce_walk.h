@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "backends/flex/folder.h"
 
@@ -20,9 +21,9 @@ class Values {
   virtual void get(int64_t begin, int64_t end, char* const* buffers, const char** data) = 0;
   // Whether values of columns are folded as they are computed, which is worth it for wide rows.
   virtual bool folds_columns() const { return false; }
-  // Then elements [begin, end) of a row, folded into what lies at `into`, or stored there if they
-  // are the `first`.  What lies in memory is not looked at.
-  virtual void fold(int64_t, int64_t, char* const*, bool) {}
+  // Then elements [begin, end) of a row, folded into what lies at `into`.  What lies in memory is
+  // not looked at.
+  virtual void fold(int64_t, int64_t, char* const*) {}
   // Where value k lies in memory from element `begin` on, or null.
   virtual const char* in_memory(size_t, int64_t) const { return nullptr; }
 };
@@ -55,6 +56,23 @@ struct Folding {
   DType computed;
   char* result;  // walk.outputs() elements
 };
+// Where foldings of columns, a part of the rows each, leave their results: those of part i of
+// folding k are at to()[k] + i * outputs elements.
+class Parts {
+ public:
+  Parts(std::span<const Folding> foldings, int64_t parts, int64_t outputs);
+  std::span<char* const> to() const { return to_; }
+  // Once all are there.
+  void fold_columns() const;
+
+ private:
+  const std::span<const Folding> foldings_;
+  const int64_t parts_, outputs_;
+  std::vector<std::unique_ptr<char[]>> memory_;
+  std::vector<char*> to_;  // of one part: the foldings' results
+};
+inline constexpr int64_t kPartRows = 128;  // rows of a part
+
 // All of them in one go through memory.  `cost` is nanoseconds per element; each thread that takes
 // part calls `values`.
 void fold_values(const Walk& walk, std::span<const Folding> foldings, double cost,

@@ -111,11 +111,13 @@ class Maker {
     return feed;
   }
 
-  // `close` gives are read again soon.
-  void compile_part(RowPart& part, bool for_kept, int close, RowCode::Part& to) {
+  // `close` gives are read again soon; the first of these are folded.
+  void compile_part(RowPart& part, bool for_kept, int close, std::vector<FoldedOutput> folds,
+                    RowCode::Part& to) {
     part.finish();
     std::vector<Reach> reaches;
     CompileOptions options{.apart = true, .close = close, .ahead = true};
+    options.folds = std::move(folds);
     for (const int source : part.sources) {
       to.feeds.push_back(feed_of(source, for_kept));
       reaches.push_back(reach_of(to.feeds.back(), for_kept || code_.together));
@@ -175,21 +177,40 @@ class Maker {
         give_outputs(part, step, to.gives);
       }
     }
-    if (!to.gives.empty()) compile_part(part, true, int(to.gives.size()), to);
+    if (!to.gives.empty()) compile_part(part, true, int(to.gives.size()), {}, to);
   }
 
   void make_pass(int l) {
     const RowPlan::Level& level = plan_.levels[size_t(l)];
     RowPart part(plan_, l, false);
     RowCode::Part& to = code_.levels.back().pass;
+    std::vector<FoldedOutput> folds;
+    for (const int step : level.reductions) make_folding(step);
+    std::vector<RowCode::Folding>& foldings = code_.levels.back().foldings;
+    for (size_t i = 0; i < foldings.size(); i++) {
+      if (!foldings[i].in_passing) continue;
+      part.give(part.operand(level.reductions[i]));
+      to.gives.push_back({Give::Kind::folded, int(i), foldings[i].computed});
+      folds.push_back({foldings[i].fold, true});
+    }
+    code_.levels.back().folds = !folds.empty();
+    for (const int step : level.columns) {
+      part.give(part.operand(step));
+      to.gives.push_back(make_column(step));
+      folds.push_back({code_.columns.back().fold, false});
+    }
     for (const int step : level.saved) {
       part.give(part.want(step));
       to.gives.push_back({Give::Kind::saved, saved_of(step), dtype_of(step)});
     }
-    for (const int step : level.reductions) make_folding(part, step, to.gives);
+    for (size_t i = 0; i < foldings.size(); i++) {
+      if (foldings[i].buffer < 0) continue;
+      part.give(part.operand(level.reductions[i]));
+      to.gives.push_back({Give::Kind::buffer, foldings[i].buffer, foldings[i].computed});
+    }
     const int close = int(to.gives.size());
     for (const int step : level.whole) give_outputs(part, step, to.gives);
-    if (!to.gives.empty()) compile_part(part, false, close, to);
+    if (!to.gives.empty()) compile_part(part, false, close, std::move(folds), to);
     if (close < int(to.gives.size())) {
       to.stores =
           stores_of(plan_.group.domain.element_count() * int64_t(size_of(to.gives.back().dtype)));
@@ -199,7 +220,21 @@ class Maker {
     }
   }
 
-  void make_folding(RowPart& part, int reduction, std::vector<Give>& gives) {
+  Give make_column(int step) {
+    const std::vector<int>& outputs = plan_.group.graph.outputs;
+    const DType dtype = dtype_of(step);
+    const DType computed = computed_in(plan_.step(step).op, plan_.operand_of(step).type.dtype);
+    RowCode::Column column{fold_of(plan_.step(step).op),
+                           computed,
+                           int(std::find(outputs.begin(), outputs.end(), step) - outputs.begin()),
+                           dtype,
+                           {}};
+    if (dtype != computed) column.cast = cast_code(computed, dtype);
+    code_.columns.push_back(std::move(column));
+    return {Give::Kind::column, int(code_.columns.size()) - 1, computed};
+  }
+
+  void make_folding(int reduction) {
     const Step& own = plan_.step(reduction);
     const int operand = own.inputs[0];
     const DType dtype = dtype_of(operand), computed = computed_in(own.op, dtype);
@@ -210,15 +245,15 @@ class Maker {
     folding.slot = slot_of(reduction);
     if (own.type.dtype != computed) folding.cast = cast_code(computed, own.type.dtype);
     const bool as_it_is = dtype == computed && !is_question(own.op);
-    if (as_it_is && plan_.saved[size_t(operand)]) {
-      folding.from = feed_of(operand, false);
-    } else if (as_it_is && is_direct(operand)) {
+    if (as_it_is && is_direct(operand)) {
       folding.from = feed_of(operand, false);
       code_.cost += 0.08 * double(size_of(dtype));
+    } else if (!code_.together && computed == DType::f32) {
+      folding.in_passing = true;
+    } else if (as_it_is && plan_.saved[size_t(operand)]) {
+      folding.from = feed_of(operand, false);
     } else {
-      part.give(part.operand(reduction));
       folding.buffer = code_.buffers++;
-      gives.push_back({Give::Kind::buffer, folding.buffer, computed});
     }
     code_.cost += 0.1;
     code_.levels.back().foldings.push_back(std::move(folding));
@@ -288,9 +323,16 @@ RowCode::RowCode(const RowPlan& plan)
   Maker(plan, *this).make();
 }
 
+bool has_long_rows(const Shape& domain, const Attributes& axes) {
+  const Walk walk(domain, axes);
+  return !walk.empty && walk.width == 1 && walk.others == 1 && walk.length >= kLongRow &&
+         walk.length <= kLongest;
+}
+
 bool has_rows(const RowPlan& plan) {
   const Walk walk(plan.group.domain, axes_of(plan.step(plan.group.anchor).attributes));
   if (walk.empty || walk.width > 1 || walk.others * walk.length > kLongest) return false;
+  if (plan.has_columns() && (walk.others > 1 || walk.length < kLongRow)) return false;
   for (const RowPlan::Level& level : plan.levels) {
     for (const int reduction : level.reductions) {
       if (is_position(plan.step(reduction).op)) return false;

@@ -17,7 +17,11 @@ RowPlan::RowPlan(const Group& g) : group(g) {
   levels.resize(size_t(*std::max_element(level.begin(), level.end())) + 1);
   const int count = int(group.graph.steps.size());
   for (int i = group.inputs; i < count; i++) {
-    if (is_reduce(step(i).op)) levels[size_t(level[size_t(i)]) - 1].reductions.push_back(i);
+    if (is_column(i)) {
+      if (is_output(i)) levels[size_t(level[size_t(i)])].columns.push_back(i);
+    } else if (is_reduce(step(i).op)) {
+      levels[size_t(level[size_t(i)]) - 1].reductions.push_back(i);
+    }
     if (!kept[size_t(i)] && is_output(i)) levels[size_t(level[size_t(i)])].whole.push_back(i);
   }
   find_kept();
@@ -30,7 +34,9 @@ RowPlan::RowPlan(const Group& g) : group(g) {
     for (const std::vector<int>* list : {&own.whole, &own.saved}) {
       for (const int i : *list) save_for(i, l, seen);
     }
-    for (const int i : own.reductions) save_for(step(i).inputs[0], l, seen);
+    for (const std::vector<int>* list : {&own.reductions, &own.columns}) {
+      for (const int i : *list) save_for(step(i).inputs[0], l, seen);
+    }
   }
 }
 
@@ -43,7 +49,7 @@ void RowPlan::find_levels(const Shape& result) {
     const Step& own = group.graph.steps[i];
     for (const int input : own.inputs) level[i] = std::max(level[i], level[size_t(input)]);
     kept[i] = is_reduce(own.op) || (own.type.shape == result && result != group.domain);
-    level[i] += is_reduce(own.op);
+    level[i] += is_reduce(own.op) && !is_column(int(i));
   }
 }
 
@@ -64,6 +70,15 @@ void RowPlan::find_kept() {
 bool RowPlan::is_output(int step) const {
   const std::vector<int>& outputs = group.graph.outputs;
   return std::find(outputs.begin(), outputs.end(), step) != outputs.end();
+}
+
+bool RowPlan::is_column(int number) const {
+  return is_reduce(step(number).op) && step(number).attributes != step(group.anchor).attributes;
+}
+
+bool RowPlan::has_columns() const {
+  return std::any_of(levels.begin(), levels.end(),
+                     [](const Level& own) { return !own.columns.empty(); });
 }
 
 // Nanoseconds per element that computing `number` again takes, as far as `most`.
@@ -112,8 +127,13 @@ int RowPart::want(int number) {
 int RowPart::compute(int number) {
   Step step = plan_.step(number);
   for (int& input : step.inputs) input = want(input);
-  work_.push_back(std::move(step));
-  known_.emplace_back(number, kWork + int(work_.size()) - 1);
+  const auto equal = [&](const Step& other) {
+    return other.op == step.op && other.type == step.type && other.inputs == step.inputs &&
+           other.attributes == step.attributes;
+  };
+  const auto found = std::find_if(work_.begin(), work_.end(), equal);
+  known_.emplace_back(number, kWork + int(found - work_.begin()));
+  if (found == work_.end()) work_.push_back(std::move(step));
   return known_.back().second;
 }
 

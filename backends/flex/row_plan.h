@@ -4,7 +4,8 @@
 // reductions come before it, one after another.  A level's kept steps are computed first; then a
 // pass over the rows makes its whole outputs and what its reductions fold, and these give the next
 // level's first kept values.  A pass computes again what earlier ones had in passing, unless that
-// is dear: then it was saved.  Constant once made.
+// is dear: then it was saved.  Reductions over the other axes, of columns, are outputs of a pass
+// and come before nothing.  Constant once made.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -23,6 +24,7 @@ struct RowPlan {
     std::vector<int> whole;       // wanted as outputs
     std::vector<int> saved;       // whole, read by later passes
     std::vector<int> reductions;  // of this level's whole steps
+    std::vector<int> columns;     // likewise, wanted as outputs
   };
   std::vector<Level> levels;
   // Per step of work.
@@ -33,6 +35,9 @@ struct RowPlan {
   const Step& step(int number) const { return group.graph.steps[size_t(number)]; }
   const Step& operand_of(int reduction) const { return step(step(reduction).inputs[0]); }
   bool is_output(int step) const;
+  // Whether the step is a reduction over other axes than the anchor's.
+  bool is_column(int step) const;
+  bool has_columns() const;
 
  private:
   void find_levels(const Shape& result);

@@ -43,12 +43,18 @@ void repeat(const char* from, size_t size, int64_t count, int64_t times, char* t
   });
 }
 
+void cast(const Code& code, const char* from, char* to, int64_t count) {
+  const Workspace memory(Pipeline::bytes(code));
+  Pipeline(code, memory.as<char>()).run(&from, &to, 0, count);
+}
+
 // A thread's memory, and the rows that it computes with it.
 class Task {
  public:
   Task(const RowCode& code, std::span<const Argument> inputs, std::span<const Argument> outputs);
-  // Rows [begin, begin + count); count is at most code.rows.
-  void run(int64_t begin, int64_t count);
+  void run(int64_t begin, int64_t end);
+  // What run() has folded of columns, the code's column k to to[k] + element.
+  void finish_columns(std::span<char* const> to, int64_t element);
 
  private:
   // A part at work.
@@ -60,19 +66,30 @@ class Task {
     std::vector<int> moving;                       // inputs that lie elsewhere for each line
     std::vector<std::vector<Operand*>> constants;  // per input that is a kept value
   };
+  // What was folded of a column.
+  struct Column {
+    std::unique_ptr<Folder> folder;
+    char* into = nullptr;  // the next row goes
+    int rows = 0;          // that went there
+  };
   void add(const RowCode::Part& part, std::vector<Working>& list);
   char* take(size_t bytes) {
     char* memory = free_;
     free_ += rounded(int64_t(bytes));
     return memory;
   }
+  // Rows [begin, begin + count); count is at most code.rows.
+  void run_some(int64_t begin, int64_t count);
   void read_kept(int64_t begin, int64_t count);
   void run_kept(Working& working, int64_t begin, int64_t count);
   // The line of `count` elements from element `start` on: of row `row` of those under way, the
   // `other`th, or all of them.
-  void run_line(Working& working, int64_t row, int64_t other, int64_t start, int64_t count);
+  void run_line(size_t level, int64_t row, int64_t other, int64_t start, int64_t count);
   const char* feed(Working& working, size_t i, int64_t row, int64_t other, int64_t start,
                    int64_t count);
+  char* give(const Give& give, int64_t row, int64_t other, int64_t start);
+  void run_blocks(Working& working, size_t level, int64_t other, int64_t count);
+  void push_row(Column& column);
   char* saved_line(int index, int64_t row, int64_t other) const;
   void write_out(const Working& working, int64_t count);
   void run_pass(size_t level, int64_t begin, int64_t count);
@@ -87,6 +104,7 @@ class Task {
   std::vector<char*> slots_, buffers_, saved_;
   std::vector<Working> kept_, passes_;  // per level
   std::vector<std::vector<RowFolder>> folders_;
+  std::vector<Column> columns_;
 };
 
 size_t bytes_of(const RowCode& code) {
@@ -122,6 +140,9 @@ Task::Task(const RowCode& code, std::span<const Argument> inputs, std::span<cons
     for (const RowCode::Folding& folding : level.foldings) {
       folders_.back().emplace_back(folding.computed, code.walk, folding.fold);
     }
+  }
+  for (const RowCode::Column& column : code.columns) {
+    columns_.push_back({make_folder(column.computed, column.fold, code.walk.length)});
   }
 }
 
@@ -179,7 +200,7 @@ void Task::run_kept(Working& working, int64_t begin, int64_t count) {
     working.to[i] = give.kind == Give::Kind::slot ? slots_[index]
                                                   : element_of(outputs_[index], give.dtype, begin);
   }
-  working.pipeline.run(working.from.data(), working.to.data(), count);
+  working.pipeline.run(working.from.data(), working.to.data(), 0, count);
 }
 
 char* Task::saved_line(int index, int64_t row, int64_t other) const {
@@ -236,21 +257,70 @@ void Task::write_out(const Working& working, int64_t count) {
   }
 }
 
-void Task::run_line(Working& working, int64_t row, int64_t other, int64_t start, int64_t count) {
+// Where an output of a pass goes; what is folded has its own place.
+char* Task::give(const Give& give, int64_t row, int64_t other, int64_t start) {
+  const size_t index = size_t(give.index);
+  switch (give.kind) {
+    case Give::Kind::folded:
+      return nullptr;
+    case Give::Kind::column: {
+      Column& column = columns_[index];
+      if (!column.into) column.into = column.folder->next_rows();
+      return column.into;
+    }
+    case Give::Kind::buffer:
+      return buffers_[index];
+    case Give::Kind::saved:
+      return saved_line(give.index, row, other);
+    default:
+      return element_of(outputs_[index], give.dtype, start);
+  }
+}
+
+void Task::run_line(size_t level, int64_t row, int64_t other, int64_t start, int64_t count) {
+  Working& working = passes_[level];
   const RowCode::Part& part = *working.part;
   if (part.gives.empty()) return;
   for (const int i : working.moving) {
     working.from[size_t(i)] = feed(working, size_t(i), row, other, start, count);
   }
   for (size_t i = 0; i < part.gives.size(); i++) {
-    const Give& give = part.gives[i];
-    const size_t index = size_t(give.index);
-    working.to[i] = give.kind == Give::Kind::buffer ? buffers_[index]
-                    : give.kind == Give::Kind::saved
-                        ? saved_line(give.index, row, other)
-                        : element_of(outputs_[index], give.dtype, start);
+    working.to[i] = give(part.gives[i], row, other, start);
   }
-  working.pipeline.run(working.from.data(), working.to.data(), count, part.stores);
+  if (code_.levels[level].folds) return run_blocks(working, level, other, count);
+  working.pipeline.run(working.from.data(), working.to.data(), 0, count, part.stores);
+}
+
+// The same where rows are folded in passing, a block of them at a time.
+void Task::run_blocks(Working& working, size_t level, int64_t other, int64_t count) {
+  const RowCode::Part& part = *working.part;
+  std::vector<RowFolder>& folders = folders_[level];
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, count);
+    for (size_t i = 0; i < part.gives.size() && part.gives[i].kind == Give::Kind::folded; i++) {
+      working.to[i] = folders[size_t(part.gives[i].index)].next_vector();
+    }
+    working.pipeline.run(working.from.data(), working.to.data(), begin, end, part.stores);
+    for (size_t i = 0; i < part.gives.size() && part.gives[i].kind == Give::Kind::folded; i++) {
+      folders[size_t(part.gives[i].index)].push_vector(other, end);
+    }
+  }
+}
+
+void Task::push_row(Column& column) {
+  if (++column.rows < kRowsAtOnce) return;
+  column.folder->push_rows();
+  column.into = nullptr;
+  column.rows = 0;
+}
+
+void Task::finish_columns(std::span<char* const> to, int64_t element) {
+  for (size_t i = 0; i < columns_.size(); i++) {
+    if (columns_[i].rows > 0) columns_[i].folder->push_rows();
+    columns_[i].into = nullptr;
+    columns_[i].rows = 0;
+    columns_[i].folder->finish(to[i] + element * int64_t(size_of(code_.columns[i].computed)));
+  }
 }
 
 const char* Task::folded(const RowCode::Folding& folding, int64_t row, int64_t other,
@@ -267,7 +337,7 @@ void Task::run_pass(size_t level, int64_t begin, int64_t count) {
   std::vector<RowFolder>& folders = folders_[level];
   if (code_.together) {
     const int64_t start = begin * code_.walk.length;
-    run_line(passes_[level], 0, 0, start, count * code_.walk.length);
+    run_line(level, 0, 0, start, count * code_.walk.length);
     for (size_t i = 0; i < foldings.size(); i++) {
       folders[i].rows(folded(foldings[i], 0, 0, start), count, slots_[size_t(foldings[i].slot)]);
     }
@@ -276,10 +346,14 @@ void Task::run_pass(size_t level, int64_t begin, int64_t count) {
   for (int64_t row = 0; row < count; row++) {
     for (int64_t other = 0; other < code_.walk.others; other++) {
       const int64_t start = code_.walk.start(begin + row, other);
-      run_line(passes_[level], row, other, start, code_.walk.length);
+      run_line(level, row, other, start, code_.walk.length);
       for (size_t i = 0; i < foldings.size(); i++) {
+        if (foldings[i].in_passing) continue;
         folders[i].line(other, folded(foldings[i], row, other, start));
       }
+    }
+    for (const Give& give : passes_[level].part->gives) {
+      if (give.kind == Give::Kind::column) push_row(columns_[size_t(give.index)]);
     }
     for (size_t i = 0; i < foldings.size(); i++) {
       folders[i].finish(slots_[size_t(foldings[i].slot)], row);
@@ -287,7 +361,11 @@ void Task::run_pass(size_t level, int64_t begin, int64_t count) {
   }
 }
 
-void Task::run(int64_t begin, int64_t count) {
+void Task::run(int64_t begin, int64_t end) {
+  for (; begin < end; begin += code_.rows) run_some(begin, std::min(code_.rows, end - begin));
+}
+
+void Task::run_some(int64_t begin, int64_t count) {
   read_kept(begin, count);
   for (size_t level = 0; level < code_.levels.size(); level++) {
     run_kept(kept_[level], begin, count);
@@ -301,8 +379,7 @@ void Task::cast_results(size_t level, int64_t count) {
     if (!folding.cast) continue;
     char* slot = slots_[size_t(folding.slot)];
     // Narrower numbers do not reach what has not been read: a block is read before it is written.
-    Workspace memory(Pipeline::bytes(*folding.cast));
-    Pipeline(*folding.cast, memory.as<char>()).run(&slot, &slot, count);
+    cast(*folding.cast, slot, slot, count);
   }
 }
 
@@ -311,17 +388,48 @@ class RowsKernel : public Kernel {
   explicit RowsKernel(const RowPlan& plan) : code_(plan) {}
 
   void run(std::span<const Argument> inputs, std::span<const Argument> outputs) const override {
-    const int64_t rows = code_.rows;
+    if (!code_.columns.empty()) return run_parts(inputs, outputs);
     const auto grain = int64_t(kChunk / (code_.cost * double(code_.row_elements()))) + 1;
-    parallel(code_.walk.kept, grain, [&](int64_t begin, int64_t end) {
-      Task task(code_, inputs, outputs);
-      for (; begin < end; begin += rows) task.run(begin, std::min(rows, end - begin));
-    });
+    parallel(code_.walk.kept, grain,
+             [&](int64_t begin, int64_t end) { Task(code_, inputs, outputs).run(begin, end); });
   }
 
  private:
+  void run_parts(std::span<const Argument> inputs, std::span<const Argument> outputs) const;
+
   const RowCode code_;
 };
+
+// Columns are folded in the parts that reductions over columns alone have, to the same bits.
+void RowsKernel::run_parts(std::span<const Argument> inputs,
+                           std::span<const Argument> outputs) const {
+  const int64_t rows = code_.walk.kept, width = code_.walk.length;
+  const int64_t parts = (rows + kPartRows - 1) / kPartRows;
+  const Workspace memory(code_.columns.size() * rounded(width * 8));
+  std::vector<Folding> foldings;
+  for (const RowCode::Column& column : code_.columns) {
+    const Argument& output = outputs[size_t(column.output)];
+    char* wide = memory.as<char>() + foldings.size() * rounded(width * 8);
+    foldings.push_back({column.fold, column.computed,
+                        column.cast ? wide : element_of(output, column.computed, 0)});
+  }
+  Parts partial(foldings, parts, width);
+  const double cost = code_.cost * double(width * std::min(rows, kPartRows));
+  parallel(parts, int64_t(kChunk / cost) + 1, [&](int64_t begin, int64_t end) {
+    Task task(code_, inputs, outputs);
+    for (int64_t part = begin; part < end; part++) {
+      task.run(part * kPartRows, std::min(rows, (part + 1) * kPartRows));
+      task.finish_columns(partial.to(), part * width);
+    }
+  });
+  partial.fold_columns();
+  for (size_t i = 0; i < foldings.size(); i++) {
+    const RowCode::Column& column = code_.columns[i];
+    const Argument& output = outputs[size_t(column.output)];
+    if (column.cast)
+      cast(*column.cast, foldings[i].result, element_of(output, column.dtype, 0), width);
+  }
+}
 
 }  // namespace
 

@@ -54,7 +54,14 @@ struct RowCode {
   };
   // Where it leaves an output.
   struct Give {
-    enum class Kind : uint8_t { buffer, saved, slot, output };
+    enum class Kind : uint8_t {
+      folded,  // the level's folding, as it is computed
+      column,  // likewise
+      buffer,
+      saved,
+      slot,
+      output,
+    };
     Kind kind;
     int index;
     DType dtype;
@@ -66,8 +73,9 @@ struct RowCode {
     Stores stores = Stores::cached;
   };
   struct Folding {
-    Feed from;        // direct, saved; or
-    int buffer = -1;  // what the pass leaves
+    Feed from;                // direct, saved; or
+    int buffer = -1;          // what the pass leaves; or
+    bool in_passing = false;  // folded by the pass
     Fold fold;
     DType computed;
     int slot;                  // of the result
@@ -77,6 +85,15 @@ struct RowCode {
   struct Level {
     Part kept, pass;  // without gives: nothing to do
     std::vector<Folding> foldings;
+    bool folds = false;  // in passing
+  };
+  // Columns, which the pass of a level folds: to an output of the group.
+  struct Column {
+    Fold fold;
+    DType computed;
+    int output;
+    DType dtype;               // of that
+    std::optional<Code> cast;  // to it
   };
 
   explicit RowCode(const RowPlan& plan);
@@ -92,12 +109,15 @@ struct RowCode {
   int64_t rows;   // that go through all passes together
   double cost;    // of an element, in nanoseconds
   std::vector<Level> levels;
+  std::vector<Column> columns;
   std::vector<Feed> kept_inputs;  // element: brought to slots before the first level
   std::vector<int> kept_slots;
   int slots = 0, buffers = 0;
   std::vector<DType> saved;
 };
 
+// Whether rows along `axes` are long ones, so that columns are folded with them.
+bool has_long_rows(const Shape& domain, const Attributes& axes);
 // Whether RowCode can be made of the plan.
 bool has_rows(const RowPlan& plan);
 std::unique_ptr<Kernel> prepare_rows(const RowPlan& plan);

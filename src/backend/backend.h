@@ -115,6 +115,12 @@ class Backend {
   // of `domain`; other steps have the domain's shape or the reduced one, and steps of the first
   // read those of the second as they broadcast.  The anchor is one of the reductions.
   virtual bool fuses_rows() const { return false; }
+  // (optional) Whether groups of reductions over `axes` of `domain` that read the same had better
+  // be one, which may also hold reductions over all other axes with more than one element along
+  // them: columns, none of which is the anchor or read by a step of the group.
+  virtual bool shares_rows(const Shape& /*domain*/, const Attributes& /*axes*/) const {
+    return false;
+  }
   // (optional) Whether the pointwise `op` costs little beside reading and writing memory: then
   // groups do it again where others have done it rather than read its result.  Op::arange: whether
   // a group may hold one that runs along the last axis.

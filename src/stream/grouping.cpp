@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "graph/attributes.h"
 #include "stream/alike.h"
 
 namespace fornax {
@@ -24,6 +25,18 @@ void add_sources(Draft& draft, const std::vector<int>& sources) {
   draft.sources.erase(std::unique(draft.sources.begin(), draft.sources.end()), draft.sources.end());
 }
 
+// Whether the reduction attributes `a` and `b` share the axes of `domain` among them.
+bool are_other_axes(const Shape& domain, const Attributes& a, const Attributes& b) {
+  const Attributes ours = axes_of(a), theirs = axes_of(b);
+  for (int axis = 0; axis < domain.rank(); axis++) {
+    const auto reduces = [axis](const Attributes& axes) {
+      return std::find(axes.begin(), axes.end(), axis) != axes.end();
+    };
+    if (domain[axis] != 1 && reduces(ours) == reduces(theirs)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Grouping::Grouping(const Segment& segment, const Backend& backend)
@@ -40,6 +53,9 @@ Grouping::Grouping(const Segment& segment, const Backend& backend)
       add(n, group >= 0 ? group : open_group(n));
     }
   }
+  if (!backend_.fuses_rows()) return;
+  share_rows(false);
+  share_rows(true);
 }
 
 // -1: none.
@@ -122,6 +138,93 @@ void Grouping::absorb(int group, int other) {
   std::replace(group_.begin(), group_.end(), other, group);
   order_.erase(order_.begin() + position_[size_t(other)]);
   for (size_t i = 0; i < order_.size(); i++) position_[size_t(order_[i])] = int(i);
+}
+
+// Groups of rows become part of the one with which they share most, over the same axes or, of
+// columns, over the others.
+void Grouping::share_rows(bool columns) {
+  std::vector<int> groups = order_;
+  std::erase_if(groups, [&](int group) { return !is_rows(draft(group)); });
+  for (const int other : groups) {
+    int best = -1, most = 0;
+    for (const int rows : groups) {
+      const int shared = rows == other ? 0 : shared_by(rows, other, columns);
+      if (shared > most) best = rows, most = shared;
+    }
+    if (best >= 0) take(best, other);
+  }
+}
+
+// How many values of the domain's shape group `other` reads that group `rows` reads or makes; 0
+// where it cannot become part of that, or the backend would not have it.
+int Grouping::shared_by(int rows, int other, bool columns) const {
+  const Draft &into = draft(rows), &from = draft(other);
+  if (!is_rows(into) || !is_rows(from) || into.domain != from.domain) return 0;
+  const Attributes &axes = node(into.anchor).attributes, &others = node(from.anchor).attributes;
+  if (columns ? !are_other_axes(into.domain, axes, others) : axes != others) return 0;
+  if (into.nodes.size() + from.nodes.size() > size_t(kLargestGroup) ||
+      reads_more_than(kMostInputs, rows, from.nodes, from.inputs) ||
+      !backend_.shares_rows(into.domain, axes_of(axes)) || !may_be_one(rows, other, columns)) {
+    return 0;
+  }
+  std::set<int> shared;
+  for (const int n : from.nodes) {
+    if (columns && kept_[size_t(n)] && !is_reduce(node(n).op)) return 0;
+    for (const int input : node(n).inputs) {
+      const bool known = group_of(input) == rows || reads(rows, input);
+      if (known && type_of(input).shape == into.domain) shared.insert(input);
+    }
+  }
+  return int(shared.size());
+}
+
+// Whether the later group can run as early as the other, and reads what that makes as its rows.
+bool Grouping::may_be_one(int rows, int other, bool columns) const {
+  const bool in_order = position_[size_t(rows)] < position_[size_t(other)];
+  const int early = in_order ? rows : other, late = in_order ? other : rows;
+  std::vector<int> sources = draft(late).sources;
+  if (std::erase(sources, early) > 0 && columns && !in_order) return false;
+  const std::vector<int>& nodes = draft(late).nodes;
+  std::vector<bool> seen;
+  return can_wait(early, sources, seen) &&
+         std::all_of(nodes.begin(), nodes.end(), [&](int n) { return reads_rows(n, early); });
+}
+
+// Group `rows` takes the place of the earlier one of the two.
+void Grouping::take(int rows, int other) {
+  const bool in_order = position_[size_t(rows)] < position_[size_t(other)];
+  const int early = in_order ? rows : other, late = in_order ? other : rows;
+  std::vector<int> sources = draft(late).sources;
+  std::erase(sources, early);
+  hoist(early, sources);
+  order_[size_t(position_[size_t(early)])] = rows;
+  order_.erase(order_.begin() + position_[size_t(late)]);
+  for (size_t i = 0; i < order_.size(); i++) position_[size_t(order_[i])] = int(i);
+  Draft& into = drafts_[size_t(rows)];
+  const Draft from = std::exchange(drafts_[size_t(other)], {});
+  into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
+  std::sort(into.nodes.begin(), into.nodes.end());
+  into.inputs += from.inputs;
+  add_sources(into, from.sources);
+  std::replace(group_.begin(), group_.end(), other, rows);
+  for (Draft& reader : drafts_) {
+    if (std::erase(reader.sources, other) > 0) add_sources(reader, {rows});
+  }
+  std::erase(into.sources, rows);
+}
+
+bool Grouping::reads(int group, int input) const {
+  const std::vector<int>& nodes = draft(group).nodes;
+  return std::any_of(nodes.begin(), nodes.end(), [&](int member) {
+    const std::vector<int>& inputs = node(member).inputs;
+    return std::find(inputs.begin(), inputs.end(), input) != inputs.end();
+  });
+}
+
+// Whether node n of a group of rows reduces other axes than its anchor does.
+bool Grouping::is_column(int n) const {
+  const Draft& own = draft(group_[size_t(n)]);
+  return is_reduce(node(n).op) && node(n).attributes != node(own.anchor).attributes;
 }
 
 // The groups that make node n's operands, those that run last first.
@@ -273,8 +376,7 @@ bool Grouping::joins(int n, int group) const {
   return true;
 }
 
-// Whether node n fits into a group of rows: it has the domain's shape or the reduced one, and reads
-// what the group makes as that broadcasts to it.
+// Whether node n fits into a group of rows: it has the domain's shape or the reduced one.
 bool Grouping::joins_rows(int n, int group) const {
   const Draft& draft = drafts_[size_t(group)];
   const SegmentNode& x = node(n);
@@ -288,6 +390,15 @@ bool Grouping::joins_rows(int n, int group) const {
   } else if (!whole && !same_but_for_ones(x.type.shape, draft.result)) {
     return false;
   }
+  return reads_rows(n, group);
+}
+
+// Whether node n reads what a group of rows makes as that broadcasts to it.
+bool Grouping::reads_rows(int n, int group) const {
+  const Draft& draft = drafts_[size_t(group)];
+  const SegmentNode& x = node(n);
+  const bool by_element = works_by_element(x.op);
+  const bool whole = by_element && x.type.shape == draft.domain;
   for (const int input : x.inputs) {
     if (group_of(input) != group) continue;
     const int producer = source_in_group(input, group) - leaves_;
@@ -344,6 +455,7 @@ int Grouping::seen_through(int input) const {
 const Shape& Grouping::shape_in_group(int n) const {
   const Draft& draft = drafts_[size_t(group_[size_t(n)])];
   if (n == draft.anchor) return draft.result;
+  if (is_rows(draft) && is_column(n)) return node(n).type.shape;
   if (is_rows(draft)) return kept_[size_t(n)] ? draft.result : draft.domain;
   const bool after = draft.anchor >= 0 && (n > draft.anchor || !is_reduce(node(draft.anchor).op));
   return after ? draft.result : draft.domain;

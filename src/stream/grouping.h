@@ -13,6 +13,9 @@
 //     of the domain's shape that read what was reduced; reductions of few elements also join others
 //     that were recorded long before, as the gradients of biases are, so that they share a launch.
 // Pointwise groups that only such a node reads, and that have its shape, become part of its group.
+// At last groups of rows that read the same become one where the backend wants that, also with
+// groups of reductions over the axes that the others keep: gradients of a norm's weight and bias
+// are columns beside its rows.
 //
 // Axes of extent 1 make no difference between shapes here: in the group's graph a node has the
 // shape of the domain or of the anchor's result, its inputs are given axes to match, and views that
@@ -70,6 +73,13 @@ class Grouping {
   void absorb_for(int n);
   bool may_absorb(int group, int other) const;
   void absorb(int group, int other);
+  void share_rows(bool columns);
+  int shared_by(int rows, int other, bool columns) const;
+  bool may_be_one(int rows, int other, bool columns) const;
+  void take(int rows, int other);
+  bool reads_rows(int n, int group) const;
+  bool reads(int group, int input) const;
+  bool is_column(int n) const;
   bool can_wait(int group, const std::vector<int>& sources, std::vector<bool>& seen) const;
   void hoist(int group, const std::vector<int>& sources);
   int open_group(int n);

@@ -45,13 +45,18 @@ class Both {
     return step;
   }
   int add(Op op, std::vector<int> operands) {
-    std::vector<Tensor> tensors;
-    for (const int operand : operands) tensors.push_back(alone_.at(operand));
-    const Attributes attributes = is_reduce(op) ? domain_.axes : Attributes();
-    const int step = group_.add(op, std::move(operands), attributes);
-    alone_[step] = run_one(op, tensors, attributes);
+    const int step = add(op, std::move(operands), is_reduce(op) ? domain_.axes : Attributes());
     if (is_reduce(op)) group_.group.anchor = step;
     return step;
+  }
+  // A reduction over all other axes.
+  int column(Op op, int operand) {
+    Attributes others;
+    for (int axis = 0; axis < domain_.shape.rank(); axis++) {
+      const auto& rows = domain_.axes;
+      if (std::find(rows.begin(), rows.end(), axis) == rows.end()) others.push_back(axis);
+    }
+    return add(op, {operand}, others);
   }
   int cast(int operand, DType to) {
     const Attributes attributes{int64_t(to)};
@@ -73,6 +78,14 @@ class Both {
   }
 
  private:
+  int add(Op op, std::vector<int> operands, const Attributes& attributes) {
+    std::vector<Tensor> tensors;
+    for (const int operand : operands) tensors.push_back(alone_.at(operand));
+    const int step = group_.add(op, std::move(operands), attributes);
+    alone_[step] = run_one(op, tensors, attributes);
+    return step;
+  }
+
   const Domain& domain_;
   Case group_;
   std::map<int, Tensor> alone_;
@@ -129,6 +142,39 @@ TEST(FlexRows, EqualTheirStepsBitForBit) {
   }
 }
 
+// Rows of more than a block and more rows than a part has, too.
+TEST(FlexRows, WithColumnsEqualTheirStepsBitForBit) {
+  std::vector<Domain> domains(std::begin(kDomains), std::end(kDomains));
+  domains.push_back({{3, 100, 300}, {2}});
+  domains.push_back({{129, 2100}, {1}});
+  domains.push_back({{16, 4, 70}, {1, 2}});
+  domains.push_back({{1, 700}, {1}});
+  std::mt19937 random(24);
+  for (int round = 0; round < 3; round++) {
+    for (const Domain& domain : domains) {
+      const DType dtype =
+          std::array{DType::f32, DType::f32, DType::bf16, DType::f64, DType::f16}[random() % 5];
+      const auto of = [&](const Shape& shape) {
+        return random() % 2 ? random_view({dtype, shape}, random)
+                            : random_tensor({dtype, shape}, random);
+      };
+      Both both(domain);
+      const int x = both.input(of(domain.shape)), g = both.input(of(domain.shape));
+      const int weight = both.input(of(last_axis(domain))), known = both.input(of(reduced(domain)));
+      const int scaled = both.add(Op::mul, {g, weight});
+      const int far = both.add(Op::sub, {x, known}), along = both.add(Op::mul, {scaled, far});
+      const int sum = both.add(Op::sum, {scaled}), dot = both.add(Op::sum, {along});
+      const int left = both.add(Op::sub, {scaled, both.add(Op::mul, {far, dot})});
+      const int of_g = both.column(Op::sum, g), of_both = both.column(Op::sum, along);
+      const int largest = both.column(Op::max, left);
+      const int wide = both.column(Op::sum, both.cast(left, DType::f64));
+      const int any = both.column(Op::any, both.add(Op::less, {left, sum}));
+      both.check(some_of({sum, dot, left, of_g, of_both, largest, wide, any}, random));
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST(FlexRows, QuestionsPositionsAndWholeNumbersToo) {
   std::mt19937 random(22);
   for (const Domain& domain : kDomains) {
@@ -157,7 +203,7 @@ TEST(FlexRows, QuestionsPositionsAndWholeNumbersToo) {
 TEST(FlexRows, GiveTheSameBitsOnOneThreadAndOnSeveral) {
   std::mt19937 random(23);
   const Tensor x = random_tensor({DType::f32, {1100, 700}}, random);
-  // By rows, and by passes.
+  // By rows, with columns, and by passes.
   for (const auto& [axis, position] :
        {std::pair(1, false), std::pair(1, true), std::pair(0, true)}) {
     const auto softmax = [&, axis = int64_t(axis), position = position] {
@@ -167,7 +213,7 @@ TEST(FlexRows, GiveTheSameBitsOnOneThreadAndOnSeveral) {
       const int sum = c.add(Op::sum, {power}, {axis});
       c.group.anchor = sum;
       c.group.domain = x.type.shape;
-      c.group.graph.outputs = {c.add(Op::div, {power, sum})};
+      c.group.graph.outputs = {c.add(Op::div, {power, sum}), c.add(Op::sum, {power}, {1 - axis})};
       if (position) c.group.graph.outputs.push_back(c.add(Op::argmax, {input}, {axis}));
       return c.run();
     };

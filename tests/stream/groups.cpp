@@ -304,5 +304,66 @@ TEST(Groups, what_is_cheap_is_done_again_and_what_is_dear_is_stored) {
   EXPECT_EQ(sums([](const Tensor& t) { return t.exp(); }), "[exp sum] [sum]");
 }
 
+// The groups of what `function` makes of two tensors, which is the same where every op is one.
+template <class Function>
+std::string groups_on_cpu(const Shape& shape, Function function) {
+  const auto results = [&](Device device) {
+    std::vector<float> values(size_t(shape.element_count()));
+    for (size_t i = 0; i < values.size(); i++) values[i] = float(i % 37) / 16 - 1;
+    const Tensor x = from(values, shape, device), g = x * x - 0.5;
+    device.sync();
+    std::vector<std::vector<float>> all;
+    std::string groups = groups_of(
+        [&] {
+          const std::vector<Tensor> made = function(x, g);
+          for (const Tensor& tensor : made) all.push_back(tensor.to_vector<float>());
+        },
+        device);
+    return std::pair(all, groups);
+  };
+  const auto [fused, groups] = results(Device("cpu").fused());
+  EXPECT_EQ(fused, results(Device("cpu").eager()).first);
+  return groups;
+}
+
+TEST(Groups, rows_that_read_the_same_are_one) {
+  const auto work = [](const Tensor& x, const Tensor& g) {
+    Tensor sum = (x * g).sum(1);
+    return std::vector<Tensor>{softmax(x), std::move(sum)};
+  };
+  EXPECT_EQ(groups_on_cpu({3, 512}, work), "[mul sum max sub exp sum reciprocal mul]");
+}
+
+TEST(Groups, columns_join_rows_that_read_the_same) {
+  const auto before = [](const Tensor& x, const Tensor& g) {
+    Tensor columns = (x * g).sum(0);
+    return std::vector<Tensor>{softmax(x), std::move(columns)};
+  };
+  EXPECT_EQ(groups_on_cpu({3, 512}, before), "[mul sum max sub exp sum reciprocal mul]");
+  EXPECT_EQ(groups_on_cpu({48, 32}, before), "[mul sum] [max sub exp sum reciprocal mul]");
+  const auto after = [](const Tensor& x, const Tensor&) {
+    const Tensor y = softmax(x);
+    return std::vector<Tensor>{y, y.sum(0), x.max(0)};
+  };
+  EXPECT_EQ(groups_on_cpu({3, 512}, after), "[max sub exp sum reciprocal mul sum max]");
+}
+
+TEST(Groups, rows_that_read_columns_come_after_them) {
+  EXPECT_EQ(groups_on_cpu({3, 512},
+                          [](const Tensor& x, const Tensor&) {
+                            return std::vector<Tensor>{softmax(x - x.sum(0))};
+                          }),
+            "[sum sub] [max sub exp sum reciprocal mul]");
+}
+
+TEST(Groups, the_gradients_of_a_norm_are_one) {
+  const auto work = [](const Tensor& x, const Tensor& g) {
+    const Tensor in = x.require_grad(), weight = x(0).detach().require_grad();
+    return grad({layer_norm(in, 1, {.weight = weight})}, {in, weight}, {.seeds = {g}});
+  };
+  const std::string groups = groups_on_cpu({5, 512}, work);
+  EXPECT_EQ(groups.find("] ["), std::string::npos) << groups;
+}
+
 }  // namespace
 }  // namespace fornax
