@@ -129,12 +129,16 @@ void grad_running_extreme(Backward& b) {
 void grad_cummax(Backward& b) { grad_running_extreme(b); }
 void grad_cummin(Backward& b) { grad_running_extreme(b); }
 
+// That of an operand that is known and a transpose is computed as one too: then that of the matrix
+// lies in rows, as the matrix does.
 void grad_matmul(Backward& b) {
-  const auto product = [](const Tensor& a, const Tensor& c) {
-    return record(Op::matmul, {&a, &c});
+  const auto product = [](const Tensor& a, const Tensor& c, const Tensor& operand) {
+    if (!operand.defined() || !is_transpose(operand)) return record(Op::matmul, {&a, &c});
+    const Tensor left = c.transpose(), right = a.transpose();
+    return record(Op::matmul, {&left, &right}).transpose();
   };
-  if (b.wants(0)) b.set(0, product(b.dy, b.input(1).transpose()));
-  if (b.wants(1)) b.set(1, product(b.input(0).transpose(), b.dy));
+  if (b.wants(0)) b.set(0, product(b.dy, b.input(1).transpose(), b.input(0)));
+  if (b.wants(1)) b.set(1, product(b.input(0).transpose(), b.dy, b.input(1)));
 }
 
 // The three convolutions are each other's gradients: all three say the same trilinear form, with x,

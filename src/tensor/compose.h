@@ -23,6 +23,13 @@ inline Attributes inverse_of(const Attributes& order) {
 inline Tensor permuted(const Tensor& x, const Attributes& order) {
   return record(Op::permute, {&x}, order);
 }
+// Whether x is the transpose of matrices.
+inline bool is_transpose(const Tensor& x) {
+  const Node& node = node_of(x);
+  const size_t rank = node.attributes.size();
+  return node.op == Op::permute && rank >= 2 && node.attributes[rank - 1] == int64_t(rank) - 2 &&
+         node.attributes[rank - 2] == int64_t(rank) - 1;
+}
 inline Tensor converted(const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x : record(Op::cast, {&x}, {int64_t(dtype)});
 }

@@ -55,6 +55,12 @@ Tensor product(const Tensor& a, const Tensor& b) {
   return record(Op::matmul, {&left, &right});
 }
 
+// The operand in `dtype`; that of a transpose lies as the matrix does.
+Tensor factor(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype || !is_transpose(x)) return converted(x, dtype);
+  return converted(x.transpose(), dtype).transpose();
+}
+
 // A vector counts as a row on the left and as a column on the right; its axis goes from the result.
 Tensor product_of(const Tensor& a, const Tensor& b) {
   if (a.rank() == 0 || b.rank() == 0) {
@@ -63,8 +69,8 @@ Tensor product_of(const Tensor& a, const Tensor& b) {
   }
   check_inner(a, b);
   const DType dtype = taken_dtype(Op::matmul, promote(a.dtype(), b.dtype()));
-  const Tensor left = converted(a.rank() == 1 ? reshaped(a, {1, a.shape(0)}) : a, dtype);
-  const Tensor right = converted(b.rank() == 1 ? reshaped(b, {b.shape(0), 1}) : b, dtype);
+  const Tensor left = factor(a.rank() == 1 ? reshaped(a, {1, a.shape(0)}) : a, dtype);
+  const Tensor right = factor(b.rank() == 1 ? reshaped(b, {b.shape(0), 1}) : b, dtype);
   const Tensor result = product(left, right);
   Shape shape = result.shape();
   if (b.rank() == 1) shape.erase(shape.rank() - 1);

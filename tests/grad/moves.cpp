@@ -138,6 +138,13 @@ TEST_ON_DEVICES(Differences, joining_and_products) {
   two(
       "transposed", [](const Tensor& x, const Tensor& y) { return x.transpose().matmul(y); }, a, b);
   two(
+      "times a transpose", [](const Tensor& x, const Tensor& y) { return x.matmul(y.transpose()); },
+      a, b);
+  two(
+      "transposes in a batch",
+      [](const Tensor& x, const Tensor& y) { return x.transpose().matmul(y.transpose()); },
+      scattered({2, 3, 2}, device), scattered({2, 4, 3}, device, 2));
+  two(
       "outer", [](const Tensor& x, const Tensor& y) { return x.outer(y); }, scattered({3}, device),
       scattered({2}, device, 2));
   two(
