@@ -5,7 +5,7 @@
 namespace fornax {
 namespace {
 
-constexpr int kMostRepeated = 8;  // steps to one value
+constexpr int kMostRepeated = 10;  // steps to one value: GELU's derivative, with the bias
 
 class Chooser {
  public:
@@ -132,9 +132,11 @@ class Chooser {
   // What computing a value again takes: steps, and what has to be in memory for it.
   struct Cost {
     int steps = 0;
-    std::vector<int> inputs;
+    std::vector<int> inputs, nodes;
   };
   void add_cost(int n, Cost& cost) const {
+    if (std::find(cost.nodes.begin(), cost.nodes.end(), n) != cost.nodes.end()) return;
+    cost.nodes.push_back(n);
     cost.steps += repeats(n) ? 1 : kMostRepeated + 1;
     if (cost.steps > kMostRepeated) return;
     for (int input : node(n).inputs) {
@@ -161,6 +163,14 @@ class Chooser {
     return type.shape.element_count() * int64_t(size_of(type.dtype));
   }
 
+  // Of an expanded value, what it looks at is read.
+  int64_t bytes_read(int input) const {
+    while (input >= leaves_ && node(input - leaves_).op == Op::expand) {
+      input = node(input - leaves_).inputs[0];
+    }
+    return bytes_of(type_of(input));
+  }
+
   // What the group that makes n reads for it and for nothing else.
   int64_t bytes_for_alone(int n) const {
     int64_t bytes = 0;
@@ -171,7 +181,7 @@ class Chooser {
         return other != n && std::find(inputs.begin(), inputs.end(), input) != inputs.end();
       };
       if (in_one_group(n, input) || std::any_of(members.begin(), members.end(), reads)) continue;
-      bytes += bytes_of(type_of(input));
+      bytes += bytes_read(input);
     }
     return bytes;
   }
@@ -184,7 +194,7 @@ class Chooser {
     const int64_t with = bytes_of(node(n).type) * (1 + readers) + bytes_for_alone(n);
     int64_t without = 0;
     for (const int input : cost.inputs) {
-      const int64_t bytes = bytes_of(type_of(input));
+      const int64_t bytes = bytes_read(input);
       const bool there = input < leaves_ || is_stored(input);
       without += bytes * (readers + (there ? 0 : 1));
     }
