@@ -79,7 +79,7 @@ TEST(Pending, too_many_ops_are_run) {
 }
 
 TEST(Pending, too_many_bytes_are_run) {
-  const int64_t side = 4096;  // a square of f32 is 64 MiB
+  const int64_t side = 65536;  // a square of f32 is 16 GiB
   const Tensor x = numbers({side, 1});
   const Tensor small = x.sin();
   const size_t before = recorder().memory().in_use;
