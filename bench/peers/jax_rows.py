@@ -139,7 +139,7 @@ def loss_of(row):
 
 def training(row, data, parameters):
     """A step per call; `parameters` are used up."""
-    rate, decay = (3e-4, 0.01) if row["op"].startswith("gpt") else (1e-3, 0.0)
+    rate, decay = rows.learning_rate(row["op"]), 0.01 if row["op"].startswith("gpt") else 0.0
     loss_and_gradients = jax.value_and_grad(loss_of(row))
 
     def train(p, m, v, t, x, y):

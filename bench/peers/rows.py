@@ -32,6 +32,10 @@ def check_calls(op):
     return 5 if op in MODELS else 1
 
 
+def learning_rate(op):
+    return 1e-4 if is_gpt2(op) else 3e-4 if op == "gpt_step" else 1e-3
+
+
 def is_gpt2(op):
     """gpt2_step, gpt2_forward, gpt2_losses: in bf16."""
     return op.startswith("gpt2")

@@ -176,7 +176,7 @@ class Training:
         self.parameters = [p.requires_grad_() for p in last(rows.start(row, numbers), channels_last)]
         self.loss_of = torch.compile(loss_of(row), dynamic=False) if compiled else loss_of(row)
         language = row["op"].startswith("gpt")
-        options = {"lr": 3e-4, "weight_decay": 0.01} if language else {"lr": 1e-3}
+        options = {"lr": rows.learning_rate(row["op"])} | ({"weight_decay": 0.01} if language else {})
         adam = torch.optim.AdamW if language else torch.optim.Adam
         # The fused kernel is torch's fastest.
         self.adam = adam(self.parameters, fused=True, capturable=capturable, **options)
