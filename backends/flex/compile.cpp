@@ -305,7 +305,7 @@ void Compiler::compute_binary(const Step& step, const OpStages& stages) {
   const int a = step.inputs[0], b = step.inputs[1];
   const bool swapped = in_registers_ == b && a != b && stages.swapped;
   const int place = lanes_in_memory(swapped ? a : b);
-  if (!swapped && in_registers_ != a && stages.loading && has_lanes(a)) {
+  if (!swapped && in_registers_ != a && stages.loading && has_lanes(a) && !is_constant(a)) {
     make_room();
     return emit(stages.loading, lanes_in_memory(a), place);
   }

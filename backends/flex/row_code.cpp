@@ -13,7 +13,7 @@ using Give = RowCode::Give;
 
 constexpr int64_t kLongRow = 256;                // elements; shorter ones are computed together
 constexpr int64_t kTogether = 2048;              // elements of short rows
-constexpr int64_t kElements = 8192;              // of long rows that take turns
+constexpr int64_t kElements = 16384;             // of long rows that take turns
 constexpr int64_t kMostRows = 64;                // of them
 constexpr int64_t kFarthest = int64_t(1) << 30;  // bytes ahead that are asked for
 constexpr int64_t kLongest = int64_t(1) << 15;   // elements of a row that caches hold

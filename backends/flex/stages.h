@@ -51,7 +51,7 @@ constexpr DType lane_of(DType dtype, bool wide) {
 struct OpStages {
   AnyStage stage = nullptr;    // registers hold the first operand
   AnyStage swapped = nullptr;  // registers hold the second operand, x is the first; may be null
-  AnyStage loading = nullptr;  // x is the first operand, y the second; may be null
+  AnyStage loading = nullptr;  // x is the first operand, no constant, y the second; may be null
   SmallLoop small = nullptr;   // for the dtype that is the lane itself
   double cost = 0;             // nanoseconds per element, roughly
 };

@@ -127,22 +127,21 @@ void stage2(const Instruction* pc, const Context* context, int64_t i, FORNAX_REG
   FORNAX_NEXT;
 }
 
-// Both operands in memory.
+// Both operands in memory; the first is no constant.
 template <class F, class T>
 void stage2_loading(const Instruction* pc, const Context* context, int64_t i, FORNAX_REGISTERS) {
   const Operand &first = context->operands[pc->x], &second = context->operands[pc->y];
   const char* p = first.base + i * first.advance;
   const char* q = second.base + i * second.advance;
-  const int64_t p_step = first.step;
+  constexpr size_t kStep = hn::MaxLanes(Tag<T>()) * sizeof(T);
   if (second.step == 0) {
     const Num<T> everywhere = load_lanes<T>(q);
-#define FORNAX_DO(r, k) r = to_register(F::apply(load_lanes<T>(p + k * p_step), everywhere));
+#define FORNAX_DO(r, k) r = to_register(F::apply(load_lanes<T>(p + k * kStep), everywhere));
     FORNAX_EACH(FORNAX_DO)
 #undef FORNAX_DO
   } else {
-    constexpr size_t kStep = hn::MaxLanes(Tag<T>()) * sizeof(T);
 #define FORNAX_DO(r, k) \
-  r = to_register(F::apply(load_lanes<T>(p + k * p_step), load_lanes<T>(q + k * kStep)));
+  r = to_register(F::apply(load_lanes<T>(p + k * kStep), load_lanes<T>(q + k * kStep)));
     FORNAX_EACH(FORNAX_DO)
 #undef FORNAX_DO
   }

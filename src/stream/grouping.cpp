@@ -162,9 +162,10 @@ int Grouping::shared_by(int rows, int other, bool columns) const {
   if (!is_rows(into) || !is_rows(from) || into.domain != from.domain) return 0;
   const Attributes &axes = node(into.anchor).attributes, &others = node(from.anchor).attributes;
   if (columns ? !are_other_axes(into.domain, axes, others) : axes != others) return 0;
-  if (into.nodes.size() + from.nodes.size() > size_t(kLargestGroup) ||
+  if (!backend_.shares_rows(into.domain, axes_of(axes)) ||
+      into.nodes.size() + from.nodes.size() > size_t(kLargestGroup) ||
       reads_more_than(kMostInputs, rows, from.nodes, from.inputs) ||
-      !backend_.shares_rows(into.domain, axes_of(axes)) || !may_be_one(rows, other, columns)) {
+      !may_be_one(rows, other, columns)) {
     return 0;
   }
   std::set<int> shared;
