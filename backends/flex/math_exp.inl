@@ -153,16 +153,46 @@ HWY_INLINE Slow<T> cosh(Num<T> x) {
   return Slow<T>(half + splat(T(0.25)) / half);
 }
 
-// E / (E + 2) with E = e^(2 |x|) - 1.
+// 2^(a b) = part * power where that is a normal number, for what loses digits afterwards: the
+// polynomial is rounded once.
+inline constexpr float kPower32[] = {0.00015241285f, 0.0013391302f, 0.009618834f, 0.055503588f,
+                                     0.24022645f, 0.6931472f, 1.0f};
+inline constexpr double kPower64[] = {
+    4.4502865912513303e-10, 7.073827469114926e-09, 1.0178084635189474e-07, 1.3215434993444435e-06,
+    1.5252733810369278e-05, 0.00015403530457778098, 0.001333355814637615, 0.009618129107593491,
+    0.05550410866482228, 0.24022650695910133, 0.6931471805599453, 1.0};
+
+template <class T>
+struct ShortPower {
+  Num<T> part, power;
+};
+template <class T>
+HWY_INLINE ShortPower<T> short_exp2(Num<T> a, Num<T> b) {
+  // The last bits of the sum are the exponent of the power.
+  constexpr T kShift = kRounder<T> + T(Limits<T>::max_exponent - 1);
+  const Num<T> sum = multiply_add(a, b, splat(kShift)), n = sum - splat(kShift);
+  const auto exponent = hn::ShiftLeft<Limits<T>::digits - 1>(bits_as<IntOf<T>>(sum).v);
+  return {polynomial(exact_rest(a, b, n), choose<T>(kPower32, kPower64)),
+          bits_as<T>(Num<IntOf<T>>(exponent))};
+}
+
+// Near 0, tanh x = x + x^3 p(x^2).
+inline constexpr float kTanh32[] = {-0.0059492853f, 0.020895973f, -0.053830124f, 0.13332646f,
+                                    -0.33333328f};
+inline constexpr double kTanh64[] = {
+    6.047013057879385e-06, -3.0261438931108257e-05, 9.170135791188442e-05, -0.00023713576342655014,
+    0.0005895129063948946, -0.0014557445496814296, 0.0035921175998030077, -0.008863234753027112,
+    0.0218694885015466, -0.05396825396743664, 0.13333333333332525, -0.3333333333333333};
+
+// Beyond, 1 - 2 / (e^(2 |x|) + 1).
 template <class T>
 HWY_INLINE Slow<T> tanh(Num<T> x) {
-  const Num<T> a = clamped(abs(x), T(0), choose<T>(10, 20));
-  const ScaledPair<T> e = power_minus_one(a + a);
-  const Num<T> power = power_of_two(e.n);
-  const Pair<T> top = sum_of_sorted(e.pair.high * power, e.pair.low * power);
-  const Pair<T> bottom = sum_of(top.high, Num<T>(2));
-  const Pair<T> y = divided(top, {bottom.high, bottom.low + top.low});
-  return Slow<T>(copy_sign(y.high + y.low, x));
+  const Num<T> one(1), a = abs(x), square = a * a, most = splat(choose<T>(10, 20));
+  const Num<T> p = polynomial(square, choose<T>(kTanh32, kTanh64));
+  const Num<T> near = multiply_add(p * square, a, a);
+  const ShortPower<T> e = short_exp2(select(a > most, most, a), splat(2 * kLog2e<T>));
+  const Num<T> far = one - Num<T>(2) / multiply_add(e.part, e.power, one);
+  return Slow<T>(copy_sign(select(a < splat(T(0.65)), near, far), x));
 }
 
 // 1 / (1 + e) for x >= 0 and e / (1 + e) below, with e = e^-|x|.

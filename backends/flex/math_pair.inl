@@ -118,6 +118,16 @@ HWY_INLINE Num<T> exact_difference(Num<T> c, Num<T> a, Num<T> b) {
   return (c - product.high) - product.low;
 #endif
 }
+// a * b - c, likewise.
+template <class T>
+HWY_INLINE Num<T> exact_rest(Num<T> a, Num<T> b, Num<T> c) {
+#if HWY_NATIVE_FMA
+  return Num<T>(hn::MulSub(a.v, b.v, c.v));
+#else
+  const Pair<T> product = product_of(a, b);
+  return (product.high - c) + product.low;
+#endif
+}
 
 // a * b, a constant: to about twice the digits of T.
 template <class T>
