@@ -41,9 +41,9 @@ inline constexpr bool kWidensInteger = std::is_integral_v<T>&& std::is_integral_
                                        sizeof(T) < sizeof(L);
 template <class T, class L>
 inline constexpr bool kWidensFloat = std::is_same_v<T, float>&& std::is_same_v<L, double>;
-// Highway's fallback target saturates where this must give infinity.
+// Highway's fallback targets saturate where this must give infinity.
 template <class T, class L>
-inline constexpr bool kNarrowsFloat = HWY_TARGET != HWY_SCALAR&& kWidensFloat<T, L>;
+inline constexpr bool kNarrowsFloat = !kPortable && kWidensFloat<T, L>;
 // A half in hardware: not in the fallback target.
 template <class T, class L>
 inline constexpr bool kHalf =

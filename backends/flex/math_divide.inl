@@ -69,12 +69,14 @@ HWY_INLINE Double load_as_doubles(const float* p) {
   return Double(hn::PromoteTo(Tag<double>(), hn::Load(narrow, p)));
 }
 HWY_INLINE void store_as_floats(Double x, float* p) {
-#if HWY_TARGET == HWY_SCALAR
-  *p = float(hn::GetLane(x.v));  // DemoteTo would saturate
-#else
-  const hn::Rebind<float, Tag<double>> narrow;
-  hn::Store(hn::DemoteTo(narrow, x.v), narrow, p);
-#endif
+  if constexpr (kPortable) {  // DemoteTo would saturate
+    alignas(kMaxVector) double lanes[kMaxVector / sizeof(double)];
+    hn::Store(x.v, Tag<double>(), lanes);
+    for (size_t k = 0; k < hn::Lanes(Tag<double>()); k++) p[k] = float(lanes[k]);
+  } else {
+    const hn::Rebind<float, Tag<double>> narrow;
+    hn::Store(hn::DemoteTo(narrow, x.v), narrow, p);
+  }
 }
 template <class F>
 HWY_INLINE Num<float> in_doubles(Num<float> a, Num<float> b) {

@@ -37,6 +37,8 @@ using NumberOf =
 template <class T>
 inline constexpr bool kFloat = std::is_floating_point_v<T>;
 inline constexpr size_t kMaxVector = 64;  // bytes
+// Highway's targets of plain C++: they round products before they add, and saturate.
+inline constexpr bool kPortable = HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128;
 
 template <class T>
 struct Num {
@@ -263,11 +265,18 @@ HWY_INLINE Num<T> sqrt(Num<T> x) {
 // Rounded once also where Highway's MulAdd rounds the product.
 template <class T>
 HWY_INLINE Num<T> fma(Num<T> a, Num<T> b, Num<T> c) {
-#if HWY_TARGET == HWY_SCALAR
-  return Num<T>(decltype(a.v)(std::fma(a.v.raw, b.v.raw, c.v.raw)));
-#else
-  return Num<T>(hn::MulAdd(a.v, b.v, c.v));
-#endif
+  if constexpr (kPortable) {
+    alignas(kMaxVector) T lanes[3][kMaxVector / sizeof(T)];
+    hn::Store(a.v, Tag<T>(), lanes[0]);
+    hn::Store(b.v, Tag<T>(), lanes[1]);
+    hn::Store(c.v, Tag<T>(), lanes[2]);
+    for (size_t k = 0; k < hn::Lanes(Tag<T>()); k++) {
+      lanes[0][k] = std::fma(lanes[0][k], lanes[1][k], lanes[2][k]);
+    }
+    return Num<T>(hn::Load(Tag<T>(), lanes[0]));
+  } else {
+    return Num<T>(hn::MulAdd(a.v, b.v, c.v));
+  }
 }
 
 // The larger and the smaller: NaN wins; of two zeros, maximum takes +0 and minimum -0.

@@ -62,9 +62,8 @@ class Library {
     if (compiled_) handle_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_) std::filesystem::remove_all(folder);
   }
-  ~Library() {
-    if (handle_) dlclose(handle_);
-  }
+  // Stays open: the run-time library that it brings along may keep memory.
+  ~Library() = default;
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   Launcher find(size_t number) const {

@@ -133,7 +133,7 @@ FakeDriver* fake_driver() { return &state; }
 void fake_driver_reset() {
   LOCK;
   for (ContextObject& context : contexts) {
-    for (const auto& [address, bytes] : context.memory) std::free(reinterpret_cast<void*>(address));
+    context.drop_memory();
     context = {};
   }
   objects.clear();

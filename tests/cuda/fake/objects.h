@@ -1,5 +1,6 @@
 // What the stand-in for libcuda hands out: the objects behind the driver's handles.
 #pragma once
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <map>
@@ -16,6 +17,12 @@ namespace fornax::cuda {
 using Work = std::function<Result()>;
 
 struct ContextObject {
+  ~ContextObject() { drop_memory(); }
+  void drop_memory() {
+    for (const auto& [address, bytes] : memory) std::free(reinterpret_cast<void*>(address));
+    memory.clear();
+  }
+
   int device = 0;
   int users = 0;
   size_t used = 0;
