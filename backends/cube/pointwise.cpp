@@ -147,7 +147,7 @@ class Planned {
   bool computes_functions() const {
     const std::vector<Step>& steps = work_.graph.steps;
     return std::any_of(steps.begin() + work_.inputs, steps.end(),
-                       [](const Step& step) { return wants_floats(info(step.op).rule); });
+                       [](const Step& step) { return gives_floats(info(step.op).rule); });
   }
 
   // The axis along which an operand lies closely that does not along the innermost one.

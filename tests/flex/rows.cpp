@@ -108,16 +108,20 @@ std::vector<int> some_of(const std::vector<int>& steps, std::mt19937& random) {
   return some;
 }
 
+DType some_dtype(std::mt19937& random) {
+  return std::array{DType::f32, DType::f32, DType::bf16, DType::f64, DType::f16}[random() % 5];
+}
+// Contiguous, or a view.
+auto some_operand(const Type& type, std::mt19937& random) {
+  return random() % 2 ? random_view(type, random) : random_tensor(type, random);
+}
+
 TEST(FlexRows, EqualTheirStepsBitForBit) {
   std::mt19937 random(21);
   for (int round = 0; round < 8; round++) {
     for (const Domain& domain : kDomains) {
-      const DType dtype =
-          std::array{DType::f32, DType::f32, DType::bf16, DType::f64, DType::f16}[random() % 5];
-      const auto of = [&](const Shape& shape) {
-        return random() % 2 ? random_view({dtype, shape}, random)
-                            : random_tensor({dtype, shape}, random);
-      };
+      const DType dtype = some_dtype(random);
+      const auto of = [&](const Shape& shape) { return some_operand({dtype, shape}, random); };
       Both both(domain);
       const int x = both.input(of(domain.shape)), g = both.input(of(domain.shape));
       const int weight = both.input(of(last_axis(domain))), known = both.input(of(reduced(domain)));
@@ -152,12 +156,8 @@ TEST(FlexRows, WithColumnsEqualTheirStepsBitForBit) {
   std::mt19937 random(24);
   for (int round = 0; round < 3; round++) {
     for (const Domain& domain : domains) {
-      const DType dtype =
-          std::array{DType::f32, DType::f32, DType::bf16, DType::f64, DType::f16}[random() % 5];
-      const auto of = [&](const Shape& shape) {
-        return random() % 2 ? random_view({dtype, shape}, random)
-                            : random_tensor({dtype, shape}, random);
-      };
+      const DType dtype = some_dtype(random);
+      const auto of = [&](const Shape& shape) { return some_operand({dtype, shape}, random); };
       Both both(domain);
       const int x = both.input(of(domain.shape)), g = both.input(of(domain.shape));
       const int weight = both.input(of(last_axis(domain))), known = both.input(of(reduced(domain)));
