@@ -1,7 +1,6 @@
 #include "backends/flex/memory.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,7 +12,9 @@
 
 #include "base/blocks.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/sanitizer.h"
+#include "base/settings.h"
 
 namespace fornax::flex {
 namespace {
@@ -34,8 +35,11 @@ Store& store() {
   return *made;
 }
 
-size_t physical_memory() {
-  static const size_t bytes = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGE_SIZE));
+// Bytes that may be taken from the system.
+size_t memory_limit() {
+  static const size_t bytes = settings().memory_limit > 0
+                                  ? std::min(size_t(settings().memory_limit), granted_memory())
+                                  : granted_memory();
   return bytes;
 }
 
@@ -155,9 +159,9 @@ void give_to_system(void* block, size_t bytes) {
 
 [[noreturn]] void out_of_memory(size_t bytes) {
   fail(ErrorKind::out_of_memory,
-       "cpu: no memory for {} bytes; {} are in use and the machine has {}; free tensors or use "
-       "smaller batches",
-       bytes, memory_use().in_use, physical_memory());
+       "cpu: no memory for {} bytes; {} are in use and the limit is {}; free tensors, use smaller "
+       "batches or raise memory_limit",
+       bytes, memory_use().in_use, memory_limit());
 }
 
 void* take_block(size_t bytes) {
@@ -171,14 +175,16 @@ void* take_block(size_t bytes) {
       return block;
     }
   }
-  // Free blocks of other sizes must not push the process over what the machine has.
-  if (s.reserved.load(std::memory_order_relaxed) + bytes > physical_memory()) trim_memory();
+  const auto fits = [&] {
+    return s.reserved.load(std::memory_order_relaxed) + bytes <= memory_limit();
+  };
+  // What is kept of other sizes goes before a limit is met.
+  if (!fits()) trim_memory();
+  if (!fits()) return nullptr;
   void* block = take_from_system(bytes);
-  if (!block) {
-    trim_memory();
-    block = take_from_system(bytes);
-  }
-  return block;
+  if (block) return block;
+  trim_memory();
+  return take_from_system(bytes);
 }
 
 void release_small(Buffer* buffer) {
@@ -222,7 +228,7 @@ Ref<Buffer> allocate_buffer(int device, size_t bytes) {
     count_small(int64_t(bytes));
     return Ref<Buffer>::adopt(buffer);
   }
-  if (bytes > physical_memory()) out_of_memory(bytes);
+  if (bytes > memory_limit()) out_of_memory(bytes);
   const size_t usable = size_class(bytes);
   void* data = take_block(usable);
   if (!data) out_of_memory(bytes);

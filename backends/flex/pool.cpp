@@ -1,18 +1,15 @@
 // The thread pool: one job at a time, whose chunks the caller and the workers claim by one counter.
 #include "backends/flex/pool.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
-#include <fstream>
 #include <mutex>
-#include <string>
 #include <thread>
 
+#include "base/limits.h"
 #include "base/settings.h"
 
 namespace fornax::flex {
@@ -30,36 +27,9 @@ void pause() {
 #endif
 }
 
-// CPUs' worth of time that the control groups of this process allow, or 0 for no limit.
-int cgroup_limit() {
-  std::ifstream membership("/proc/self/cgroup");
-  std::string line, path;
-  while (std::getline(membership, line)) {
-    if (line.rfind("0::", 0) == 0) path = line.substr(3);
-  }
-  int limit = 0;
-  for (;; path.resize(std::min(path.rfind('/'), path.size()))) {
-    std::ifstream file("/sys/fs/cgroup" + path + "/cpu.max");
-    std::string quota;
-    double period = 0;
-    if (file >> quota >> period && quota != "max" && period > 0) {
-      const int cpus = std::max(1, int(std::stod(quota) / period + 0.999));
-      limit = limit == 0 ? cpus : std::min(limit, cpus);
-    }
-    if (path.empty()) return limit;
-  }
-}
-
 int count_threads() {
   if (settings().threads > 0) return int(std::min<int64_t>(settings().threads, 1024));
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int count = sched_getaffinity(0, sizeof(set), &set) == 0
-                  ? CPU_COUNT(&set)
-                  : int(std::thread::hardware_concurrency());
-  const int limit = cgroup_limit();
-  if (limit > 0) count = std::min(count, limit);
-  return std::max(count, 1);
+  return granted_threads();
 }
 
 // What the counter holds: the job's number, how many chunks it has, and the next unclaimed one.  A

@@ -1,9 +1,9 @@
 // The functions of Device that run work or report on it.
 #include <fornax/device.h>
 
-#include <algorithm>
 #include <chrono>
 
+#include "backend/allocate.h"
 #include "backend/registry.h"
 #include "stream/doubt.h"
 #include "stream/run.h"
@@ -40,15 +40,7 @@ ProfileReport Device::profile(FunctionRef<void()> function) const {
 MemoryReport Device::memory() const {
   PhysicalDevice& device = physical_device(physical_);
   const MemoryUse use = device.backend->memory(device.ordinal);
-  MemoryReport report{use.in_use, use.reserved, use.peak, {}};
-  const auto bytes = live_bytes(physical_);
-  for (int op = 0; op < op_count(); op++) {
-    if (bytes[size_t(op)] <= 0) continue;
-    report.by_op.push_back({std::string(info(Op(op)).name), size_t(bytes[size_t(op)])});
-  }
-  std::sort(report.by_op.begin(), report.by_op.end(),
-            [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-  return report;
+  return {use.in_use, use.reserved, use.peak, memory_by_op(physical_)};
 }
 
 }  // namespace fornax

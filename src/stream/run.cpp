@@ -3,6 +3,7 @@
 #include <chrono>
 #include <new>
 
+#include "backend/allocate.h"
 #include "backend/registry.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -102,12 +103,6 @@ class Runner {
     }
   }
 
-  Ref<Buffer> allocate(size_t bytes) {
-    Ref<Buffer> buffer = device_.backend->allocate(device_.ordinal, std::max<size_t>(bytes, 1));
-    buffer->device = number_;
-    return buffer;
-  }
-
   void gather_arguments(const PlanStep& step) {
     inputs_.clear();
     for (size_t i = 0; i < step.inputs.size(); i++) {
@@ -122,12 +117,12 @@ class Runner {
         value.buffer = donor.buffer;
         value.offset = donor.offset;
       } else if (output.place >= 0) {
-        if (!arena_) arena_ = allocate(plan_.arena_bytes);
+        if (!arena_) arena_ = allocate(number_, plan_.arena_bytes);
         value.buffer = arena_;
         value.offset = output.place;
       } else if (!output.placed || !value.buffer) {
-        value.buffer =
-            allocate(size_t(output.type.shape.element_count()) * size_of(output.type.dtype));
+        const auto elements = size_t(output.type.shape.element_count());
+        value.buffer = allocate(number_, elements * size_of(output.type.dtype));
       }
       if (value.buffer != arena_) mark_made_by(*value.buffer, output.op);
       outputs_.push_back({value.buffer.get(), value.offset + output.offset, {}});

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "backend/allocate.h"
 #include "backend/registry.h"
 #include "base/error.h"
 #include "graph/evaluate.h"
@@ -52,10 +53,8 @@ SmallLoop loop_for(const PhysicalDevice& device, Op op, DType dtype) {
 }
 
 // Memory for `count` elements of what `op` gives.
-Ref<Buffer> allocate_result(const PhysicalDevice& device, int number, Op op, DType dtype,
-                            int64_t count) {
-  Ref<Buffer> buffer = device.backend->allocate(device.ordinal, size_t(count) * size_of(dtype));
-  buffer->device = number;
+Ref<Buffer> allocate_result(int device, Op op, DType dtype, int64_t count) {
+  Ref<Buffer> buffer = allocate(device, size_t(count) * size_of(dtype));
   mark_made_by(*buffer, op);
   return buffer;
 }
@@ -104,7 +103,7 @@ Ref<Node> small_result(Op op, std::span<const Operand* const> operands, const No
   result->site = Call::site_or(operands[0]->site());
   new (&result->type) Type{gives_boolean(rule) ? DType::bool_ : dtype, shape};
   new (&result->layout) Layout(row_major(shape));
-  result->buffer = allocate_result(device, first.device, op, result->type.dtype, count);
+  result->buffer = allocate_result(first.device, op, result->type.dtype, count);
   loop(count, result->buffer->data, reads.data, reads.single);
   result->state.store(NodeState::ready, std::memory_order_release);
   return result;
@@ -121,7 +120,7 @@ bool run_small(Node& result, std::span<Node* const> inputs) {
   for (size_t i = 0; i < inputs.size(); i++) {
     if (!reads(*inputs[i], result, i, operands)) return false;
   }
-  result.buffer = allocate_result(device, result.device, result.op, result.type.dtype, count);
+  result.buffer = allocate_result(result.device, result.op, result.type.dtype, count);
   loop(count, result.buffer->data, operands.data, operands.single);
   new (&result.layout) Layout(row_major(result.type.shape));
   result.state.store(NodeState::ready, std::memory_order_release);

@@ -1,6 +1,7 @@
 // Tensor: handles, what a tensor is, reading, and the elementwise functions of ops.def.
 #include <fornax/tensor.h>
 
+#include "backend/allocate.h"
 #include "backend/registry.h"
 #include "graph/evaluate.h"
 #include "graph/tape.h"
@@ -144,8 +145,7 @@ Tensor from_host(const void* data, const Type& type, Device device) {
   node->type = type;
   node->device = int16_t(device.physical());
   node->marks = marks_of(device);
-  node->buffer = physical.backend->allocate(physical.ordinal, std::max<size_t>(bytes, 1));
-  node->buffer->device = device.physical();
+  node->buffer = allocate(device.physical(), bytes);
   mark_made_by(*node->buffer, Op::leaf);
   if (bytes) physical.backend->write(*node->buffer, 0, data, bytes);
   node->layout = row_major(type.shape);

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/join.h"
+#include "base/limits.h"
 #include "base/settings.h"
 
 namespace fornax::train {
@@ -23,13 +24,6 @@ constexpr bool kOptimized =
 #else
     false;
 #endif
-
-// Threads that this process may run at once.
-int usable_threads() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return int(std::thread::hardware_concurrency());
-}
 
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
@@ -113,7 +107,7 @@ std::string warnings() {
   std::string text;
   const auto warn = [&](std::string_view words) { text += fmt::format("warning: {}\n", words); };
   if (!kOptimized) warn("this library was built without optimization; use the release preset");
-  if (usable_threads() == 1) warn("this process may use one thread only");
+  if (granted_threads() == 1) warn("this process may use one thread only");
   if (settings().threads == 1) warn("threads = 1: one thread computes");
   if (settings().eager) warn("eager = true: nothing is fused");
   if (settings().verify) warn("verify = true: every graph is checked");
@@ -127,7 +121,7 @@ std::string doctor() {
   return fmt::format("fornax {}, {} build by {}\n", kVersion, kOptimized ? "optimized" : "debug",
                      compiler()) +
          fmt::format("processor    {}; {}\n", processor(), features()) +
-         fmt::format("threads      {} usable of {}\n", usable_threads(),
+         fmt::format("threads      {} usable of {}\n", granted_threads(),
                      std::thread::hardware_concurrency()) +
          fmt::format("cache        {}: {}\n", folder.empty() ? "off" : folder, cache_size(folder)) +
          device_lines() + setting_lines() + warnings();

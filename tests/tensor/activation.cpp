@@ -10,6 +10,20 @@ TEST_ON_DEVICES(Cases, C036_relu_and_negative_zero) {
   EXPECT_FALSE(std::signbit(relu(x)(0).item<float>()));
 }
 
+TEST_ON_DEVICES(Subnormals, are_kept_by_ops_sums_and_products) {
+  const float least = std::numeric_limits<float>::denorm_min();
+  const Tensor x = full({40}, double(least), {.device = device});
+  EXPECT_EQ((x * 2)(39).item<float>(), 2 * least);
+  EXPECT_EQ((x + x)(0).item<float>(), 2 * least);
+  EXPECT_EQ((x * 0x1p100)(7).item<float>(), 0x1p-49f);
+  EXPECT_EQ(x.sum().item<float>(), 40 * least);
+  EXPECT_EQ(x.max().item<float>(), least);
+  EXPECT_EQ(x.reshape({4, 10}).matmul(ones({10, 4}, {.device = device}))(3, 3).item<float>(),
+            10 * least);
+  const Tensor y = full({40}, 0x1p-1074, {.dtype = DType::f64, .device = device});
+  EXPECT_EQ((y * 3).sum().item<double>(), 120 * 0x1p-1074);
+}
+
 TEST_ON_DEVICES(Activations, values) {
   const Tensor x = floats({-3, -0.5, 0, 1, 7}, device);
   expect_values(relu6(x), {0, 0, 0, 1, 6});
