@@ -69,7 +69,8 @@ class Device {
   // Runs what every thread has recorded on the device and waits.  Throws the first error of work
   // that nobody has read yet.
   void sync() const;
-  // Runs `function` and all the work it records, pending work before it excluded.
+  // Runs `function` and all the work that it records on this thread, pending work before it
+  // excluded.  One within another reports to both.
   ProfileReport profile(FunctionRef<void()> function) const;
   MemoryReport memory() const;
   // Gives unused memory back to the system.

@@ -33,6 +33,18 @@ class Call {
     return current_ ? current_->name_ : otherwise;
   }
 
+  // While one lives, a function of the user runs within a call, and the calls in it are his own.
+  class Pause {
+   public:
+    Pause() : outer_(std::exchange(current_, nullptr)) {}
+    ~Pause() { current_ = outer_; }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    Call* outer_;
+  };
+
  private:
   static constinit thread_local Call* current_;
   Call* outer_;

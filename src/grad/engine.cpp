@@ -230,7 +230,7 @@ class Pass {
   void deliver(const Visit& visit, Tensor& gradient) {
     Tape& tape = *visit.tape;
     for (const Hook& hook : tape.hooks) {
-      Tensor changed = hook(gradient);
+      Tensor changed = run_hook(hook, gradient);
       if (changed.defined()) gradient = std::move(changed);
     }
     find(visit, gradient);
@@ -238,6 +238,22 @@ class Pass {
     if (!options_.accumulate || !(leaf || tape.retain)) return;
     const Tensor sum = tape.gradient ? tensor_of(tape.gradient) + gradient : gradient;
     tape.gradient = Ref<Node>(sum.node());
+  }
+
+  static Tensor run_hook(const Hook& hook, const Tensor& gradient) {
+    Tensor changed;
+    {
+      const Call::Pause users;
+      changed = hook(gradient);
+    }
+    if (!changed.defined()) return changed;
+    const Node &old = node_of(gradient), &made = node_of(changed);
+    if (made.type != old.type) {
+      fail(ErrorKind::shape, "on_gradient: the hook returned {} for a gradient that is {}",
+           text_of(made.type), text_of(old.type));
+    }
+    expect_device("on_gradient", changed, old.device);
+    return changed;
   }
 
   // Hands the gradient on to the operands; false where none of them wants it.
@@ -296,7 +312,11 @@ class Pass {
            results.size(), tape.edges.size());
     }
     for (size_t i = 0; i < results.size(); i++) {
-      if (!results[i].defined() || fits(results[i].shape(), tape.input_types[i].shape)) continue;
+      if (!results[i].defined()) continue;
+      if (const Ref<Tape>& edge = tape.edges[i]) {
+        expect_device(tape.custom->name.c_str(), results[i], edge->device);
+      }
+      if (fits(results[i].shape(), tape.input_types[i].shape)) continue;
       fail(ErrorKind::shape, "{}: backward returned the gradient {} for input {}, which is {}",
            tape.custom->name, text_of(node_of(results[i]).type), i, text_of(tape.input_types[i]));
     }

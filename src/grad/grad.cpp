@@ -23,6 +23,7 @@ Ref<Tape> tape_or_fail(const Tensor& tensor, const char* name, const char* what)
 Tensor seed_of(const Tensor& output, const Tensor* seed, const char* name) {
   const Type& type = node_of(output).type;
   if (seed && seed->defined()) {
+    expect_device(name, *seed, node_of(output).device);
     if (node_of(*seed).type != type) {
       fail(ErrorKind::shape, "{}: the gradient given is {}, the output {}", name,
            text_of(node_of(*seed).type), text_of(type));
@@ -82,6 +83,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
 
 void on_gradient(const Tensor& x, Function<Tensor(const Tensor&)> hook, Site site) {
   Call call("on_gradient", site);
+  if (!hook) fail(ErrorKind::value, "on_gradient: the hook is empty; give it a function");
   tape_or_fail(x, "on_gradient", "the value")->hooks.push_back(std::move(hook));
 }
 
@@ -149,12 +151,15 @@ std::vector<Tensor> filled(std::vector<Tensor> gradients, const std::vector<Tens
 
 std::vector<Tensor> CustomOp::operator()(const std::vector<Tensor>& inputs, Site site) const {
   Call call(name.c_str(), site);
+  if (!forward) fail(ErrorKind::value, "{}: the op has no forward; give it a function", name);
   std::vector<Tensor> results;
   for (const Tensor& input : inputs) note_read(input);
   {
-    NoGrad off;
-    results = untracked(forward(inputs));
+    const NoGrad off;
+    const Call::Pause users;
+    results = forward(inputs);
   }
+  results = untracked(results);
   if (!grad_enabled() || !any_tracked(inputs) || results.empty()) return results;
   auto custom = std::make_shared<CustomGradient>();
   custom->name = name;
@@ -163,10 +168,16 @@ std::vector<Tensor> CustomOp::operator()(const std::vector<Tensor>& inputs, Site
   std::vector<Ref<Node>> values;
   for (const Tensor& result : results) values.emplace_back(result.node());
   const Ref<Tape> common = custom_tape(results[0], inputs, custom);
-  custom->backward = [inputs, values, tape = common.get(),
+  custom->backward = [inputs, values, tape = common.get(), name = name,
                       backward = backward](const std::vector<Tensor>& gradients) {
+    if (!backward) {
+      fail(ErrorKind::value, "{}: the op has no backward; give it one, or detach() what it reads",
+           name);
+    }
     const std::vector<Tensor> kept = handles_to(values, *tape);
-    return backward(inputs, kept, filled(gradients, kept));
+    const std::vector<Tensor> all = filled(gradients, kept);
+    const Call::Pause users;
+    return backward(inputs, kept, all);
   };
   attach(results, *common);
   return results;
@@ -203,6 +214,11 @@ Tensor one_step_from(const Tensor& value) {
   return alias;
 }
 
+std::vector<Tensor> run_users(const Checkpoint::Body& function, const std::vector<Tensor>& inputs) {
+  const Call::Pause users;
+  return function(inputs);
+}
+
 // Runs the function again with gradients on, in the precision that it ran in, and continues the
 // pass through it.  Returns the gradients of the inputs, then of what the function captured.
 std::vector<Tensor> walk_again(const Checkpoint::Body& function, const std::vector<Tensor>& inputs,
@@ -219,7 +235,7 @@ std::vector<Tensor> walk_again(const Checkpoint::Body& function, const std::vect
     if (Ref<Tape> tape = tape_of(aliases.back())) stops.push_back(std::move(tape));
   }
   stops.insert(stops.end(), captured.begin(), captured.end());
-  const std::vector<Tensor> outputs = function(aliases);
+  const std::vector<Tensor> outputs = run_users(function, aliases);
   set_autocast({});
   set_grad_enabled(before);
   for (size_t i = 0; i < outputs.size(); i++) {
@@ -239,8 +255,9 @@ std::vector<Tensor> walk_again(const Checkpoint::Body& function, const std::vect
 }  // namespace
 
 std::vector<Tensor> Checkpoint::operator()(const std::vector<Tensor>& inputs, Site site) const {
-  if (!grad_enabled()) return body_(inputs);
   Call call("checkpoint", site);
+  if (!body_) fail(ErrorKind::value, "checkpoint: the function is empty; give it one");
+  if (!grad_enabled()) return run_users(body_, inputs);
   const Device device = inputs.empty() ? Device() : inputs[0].device();
   PhysicalDevice& physical = physical_device(device.physical());
   const uint64_t seed = physical.seed.load(), counter = physical.counter.load();
@@ -248,7 +265,7 @@ std::vector<Tensor> Checkpoint::operator()(const std::vector<Tensor>& inputs, Si
   std::vector<Ref<Tape>> captured;
   {
     ReadList reads;
-    results = body_(untracked(inputs));
+    results = run_users(body_, untracked(inputs));
     for (const Tensor& result : results) note_read(result);
     captured = reads.tapes();
   }

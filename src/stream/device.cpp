@@ -2,6 +2,7 @@
 #include <fornax/device.h>
 
 #include <chrono>
+#include <utility>
 
 #include "backend/allocate.h"
 #include "backend/registry.h"
@@ -26,10 +27,15 @@ ProfileReport Device::profile(FunctionRef<void()> function) const {
   sync();
   ProfileReport report;
   struct Watch {
-    explicit Watch(ProfileReport* report) : before(set_profile(report)) {}
-    ~Watch() { set_profile(before); }
-    ProfileReport* before;
-  } watch(&report);
+    explicit Watch(ProfileReport& report)
+        : own(report), outer(std::exchange(fornax::profile, &report)) {}
+    ~Watch() {
+      fornax::profile = outer;
+      if (outer) outer->groups.insert(outer->groups.end(), own.groups.begin(), own.groups.end());
+    }
+    const ProfileReport& own;
+    ProfileReport* outer;
+  } watch(report);
   const auto begin = Clock::now();
   function();
   sync();

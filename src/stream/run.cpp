@@ -10,9 +10,10 @@
 #include "base/settings.h"
 
 namespace fornax {
-namespace {
 
-thread_local ProfileReport* profile = nullptr;
+constinit thread_local ProfileReport* profile = nullptr;
+
+namespace {
 
 double seconds_now() {
   using Clock = std::chrono::steady_clock;
@@ -172,8 +173,6 @@ std::shared_ptr<const Error> with_site(const Error& error, Site site) {
   return std::make_shared<const Error>(
       error.kind(), fmt::format("{} (at {}:{})", message, site.file, site.line), site);
 }
-
-ProfileReport* set_profile(ProfileReport* report) { return std::exchange(profile, report); }
 
 std::vector<OpenStep> run_plan(const Plan& plan, int device, std::vector<RunValue>& values,
                                std::span<const Ref<Node>> nodes) {

@@ -35,7 +35,7 @@ std::vector<OpenStep> run_plan(const Plan& plan, int device, std::vector<RunValu
 // plan run was known, a read somewhere else.
 std::shared_ptr<const Error> with_site(const Error& error, Site site);
 
-// While one is set on this thread, run_plan notes each step in it.
-ProfileReport* set_profile(ProfileReport* report);
+// Where run_plan notes each step of this thread; null outside of Device::profile().
+extern constinit thread_local ProfileReport* profile;
 
 }  // namespace fornax

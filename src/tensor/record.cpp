@@ -9,6 +9,7 @@
 #include "backend/registry.h"
 #include "graph/tape.h"
 #include "stream/doubt.h"
+#include "stream/run.h"
 #include "stream/stream.h"
 #include "tensor/autocast.h"
 #include "tensor/small.h"
@@ -142,7 +143,7 @@ Tensor record_nodes(Op op, std::span<Node* const> inputs, Attributes attributes,
   }
   if (tracked && grads && is_floating(result->type.dtype)) track(*result, inputs);
   if ((is_view(op) && view_now(*result, *inputs[0])) ||
-      (small_count(result->type.shape) > 0 && run_small(*result, inputs))) {
+      (small_count(result->type.shape) > 0 && !profile && run_small(*result, inputs))) {
     return first_handle(std::move(result));
   }
   Stream& stream = Stream::of_this_thread(result->device);
@@ -305,7 +306,7 @@ bool same_tensors(std::span<const Operand* const> operands, Op op, Node** nodes)
 Tensor record_pointwise(Op op, std::initializer_list<const Operand*> operands) {
   const std::span<const Operand* const> list(operands.begin(), operands.size());
   const Node* tensor = first_tensor(list);
-  if (tensor && small_count(tensor->type.shape) > 0) {
+  if (tensor && small_count(tensor->type.shape) > 0 && !profile) {
     if (Ref<Node> result = small_result(op, list, *tensor)) return first_handle(std::move(result));
   }
   Node* nodes[3];

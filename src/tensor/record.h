@@ -34,6 +34,8 @@ Tensor from_host(const void* data, const Type& type, Device device);
 // A tape whose gradient is `custom`, for a result that was made from `inputs`.
 Ref<Tape> custom_tape(const Tensor& result, const std::vector<Tensor>& inputs,
                       std::shared_ptr<CustomGradient> custom);
+// Error(device): the gradient of a value on that physical device is on another one.
+void expect_device(const char* name, const Tensor& gradient, int device);
 Marks marks_of(Device device);
 
 // The node of a defined tensor.  Error(value): undefined, with the name of the call under way.

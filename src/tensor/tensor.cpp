@@ -190,6 +190,12 @@ Ref<Tape> custom_tape(const Tensor& result, const std::vector<Tensor>& inputs,
   return tape;
 }
 
+void expect_device(const char* name, const Tensor& gradient, int device) {
+  if (node_of(gradient).device == device) return;
+  fail(ErrorKind::device, "{}: a gradient is on {}, its value on {}; move it with to(device)", name,
+       physical_device(node_of(gradient).device).name, physical_device(device).name);
+}
+
 Tensor Tensor::require_grad(Site site) const {
   Call call("require_grad", site);
   if (!is_floating(dtype())) {
@@ -244,6 +250,7 @@ void Tensor::set_grad(const Tensor& gradient) const {
     fail(ErrorKind::shape, "set_grad: the value is {}, its gradient cannot be {}",
          text_of(tape.type), text_of(node_of(gradient).type));
   }
+  if (gradient.defined()) expect_device("set_grad", gradient, tape.device);
   tape.gradient = gradient.defined() ? Ref<Node>(gradient.node()) : Ref<Node>();
 }
 

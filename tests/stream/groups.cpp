@@ -259,8 +259,29 @@ TEST(Profile, leaves_out_what_was_recorded_before) {
 
 TEST(Profile, nests_and_survives_exceptions) {
   const Tensor x = numbers({8});
+  ProfileReport inner;
+  const ProfileReport outer = recorder().profile([&] {
+    (void)(x + 1).to_vector<float>();
+    inner = recorder().profile([&] { (void)(x * 2).to_vector<float>(); });
+  });
+  ASSERT_EQ(inner.groups.size(), 1u);
+  EXPECT_EQ(inner.groups[0].ops, "mul");
+  ASSERT_EQ(outer.groups.size(), 2u);
+  EXPECT_EQ(outer.groups[0].ops, "add");
+  EXPECT_EQ(outer.groups[1].ops, "mul");
   EXPECT_THROW(recorder().profile([&] { (void)(x + numbers({5})); }), Error);
   EXPECT_EQ(groups_of([&] { (void)(x + 1).to_vector<float>(); }), "[add]");
+}
+
+TEST(Profile, lists_ops_that_would_run_while_they_are_recorded) {
+  for (const Device device : {Device("cpu").fused(), Device("cpu").eager()}) {
+    const Tensor x = from(std::vector<float>{1, 2, 3}, device);
+    Tensor y;
+    const ProfileReport report = device.profile([&] { y = x * 2 + 1; });
+    ASSERT_EQ(report.groups.size(), device.is_eager() ? 2u : 1u);
+    EXPECT_EQ(report.groups[0].ops, device.is_eager() ? "mul" : "mul add");
+    EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{3, 5, 7}));
+  }
 }
 
 TEST(Eager, runs_each_op_as_it_is_written) {
