@@ -29,6 +29,7 @@ target_compile_features(fornax PUBLIC cxx_std_20)
 target_include_directories(fornax PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 fornax_room(fornax outside cmake)  # of third parties, what has no static library
+target_compile_options(fornax_outside PRIVATE -w)  # g++ 13 warns of fmt's buffers
 target_link_libraries(fornax PRIVATE ZLIB::ZLIB Threads::Threads)
 get_property(backends GLOBAL PROPERTY fornax_backends)
 list(JOIN backends " " backends)
