@@ -46,8 +46,9 @@ class Device {
   // Error(device): that names no device here.
   Device();
   // "cpu", "cpu:0", "reference".  Error(device): no such device; lists those that exist.
-  Device(std::string_view name);                                // NOLINT: implicit on purpose
-  Device(const char* name) : Device(std::string_view(name)) {}  // NOLINT
+  Device(std::string_view name, Site site = Site::here());  // NOLINT: implicit on purpose
+  Device(const char* name, Site site = Site::here())        // NOLINT
+      : Device(std::string_view(name), site) {}
 
   std::string name() const;  // "cpu:0"
   // The active stack and the hardware: "autodiff<fused<flex>> on AMD EPYC, avx2, 2 threads".

@@ -14,11 +14,15 @@ std::string_view name_of(ErrorKind kind);
 
 // Where the user called us.  std::source_location is missing from clang 14 with libstdc++.
 struct Site {
+  constexpr Site() = default;
+  // Explicit: two numbers in braces, meant as axes, are no place in a file.
+  explicit constexpr Site(const char* file, int line) : file(file), line(line) {}
+  static constexpr Site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return Site(file, line);
+  }
+
   const char* file = "";
   int line = 0;
-  static constexpr Site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-    return {file, line};
-  }
 };
 
 class Error : public std::exception {

@@ -40,9 +40,13 @@ Tensor from_bytes(const void* data, DType dtype, Shape shape, Device device,
                   Site site = Site::here());
 void check_count(size_t values, const Shape& shape, Site site);
 template <class T>
-Tensor from(std::span<const T> values, Shape shape, Device device = {}, Site site = Site::here()) {
+Tensor from(std::span<T> values, Shape shape, Device device = {}, Site site = Site::here()) {
   check_count(values.size(), shape, site);
-  return from_bytes(values.data(), dtype_of<T>, shape, device, site);
+  return from_bytes(values.data(), dtype_of<std::remove_const_t<T>>, shape, device, site);
+}
+template <class T>
+Tensor from(std::span<T> values, Device device = {}, Site site = Site::here()) {
+  return from(values, {int64_t(values.size())}, device, site);
 }
 template <class T>
 Tensor from(const std::vector<T>& values, Device device = {}, Site site = Site::here()) {

@@ -15,6 +15,8 @@
 #include <fornax/shape.h>
 
 #include <initializer_list>
+#include <iosfwd>
+#include <new>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -193,6 +195,9 @@ class Tensor {
   void release();
   void release_tracked();
   void read(void* out, size_t count, DType dtype, Site site) const;
+  // How many elements to_vector() gives.  Error(out_of_memory): more than fit into memory.
+  size_t countable(size_t element_size, Site site) const;
+  [[noreturn]] void no_memory(Site site) const;
   Node* node_ = nullptr;
 };
 static_assert(sizeof(Tensor) == 8);
@@ -242,6 +247,9 @@ inline Tensor operator<=(const Operand& a, const Operand& b) { return less_equal
 inline Tensor operator>(const Operand& a, const Operand& b) { return greater(a, b); }
 inline Tensor operator>=(const Operand& a, const Operand& b) { return greater_equal(a, b); }
 
+// text()
+std::ostream& operator<<(std::ostream& out, const Tensor& x);
+
 template <class T>
 T Tensor::item(Site site) const {
   T value;
@@ -254,7 +262,12 @@ std::vector<T> Tensor::to_vector(Site site) const {
     const std::vector<uint8_t> bytes = cast(DType::bool_, site).to_vector<uint8_t>(site);
     return std::vector<bool>(bytes.begin(), bytes.end());
   } else {
-    std::vector<T> values(static_cast<size_t>(element_count()));
+    std::vector<T> values;
+    try {
+      values.resize(countable(sizeof(T), site));
+    } catch (const std::bad_alloc&) {
+      no_memory(site);
+    }
     read(values.data(), values.size(), dtype_of<T>, site);
     return values;
   }

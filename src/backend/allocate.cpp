@@ -28,7 +28,7 @@ Ref<Buffer> allocate(int device, size_t bytes) {
     buffer = physical.backend->allocate(physical.ordinal, std::max<size_t>(bytes, 1));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory) throw;
-    throw Error(error.kind(), error.what() + largest_holders(device));
+    throw_error(error.kind(), words_of(error) + largest_holders(device), error.site());
   }
   buffer->device = device;
   return buffer;

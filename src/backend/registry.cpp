@@ -112,13 +112,14 @@ std::vector<DeviceListing> devices() {
 Device::Device() {
   static const Device chosen = [] {
     const std::string name = settings().device;
-    return name.empty() ? from_physical(0) : Device(std::string_view(name));
+    return name.empty() ? from_physical(0) : Device(std::string_view(name), Site());
   }();
   *this = chosen;
   eager_ = settings().eager;
 }
 
-Device::Device(std::string_view name) {
+Device::Device(std::string_view name, Site site) {
+  Call call("device", site);
   std::string names;
   for (int i = 0; i < physical_device_count(); i++) {
     const std::string& full = physical_device(i).name;

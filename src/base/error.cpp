@@ -29,6 +29,11 @@ std::string_view name_of(ErrorKind kind) {
 Error::Error(ErrorKind kind, std::string message, Site site)
     : kind_(kind), message_(std::move(message)), site_(site) {}
 
+std::string words_of(const Error& error) {
+  const std::string message = error.what();
+  return error.site().line > 0 ? message.substr(0, message.rfind(" (at ")) : message;
+}
+
 void throw_error(ErrorKind kind, std::string message, Site site) {
   site = Call::site_or(site);
   if (site.line > 0) message += fmt::format(" (at {}:{})", site.file, site.line);

@@ -27,7 +27,7 @@ class Call {
   // By its parts: a copy of what was just written in parts stalls.
   static Site site_or(const Site& otherwise) {
     const Site& site = current_ ? current_->site_ : otherwise;
-    return {site.file, site.line};
+    return Site(site.file, site.line);
   }
   static const char* name_or(const char* otherwise) {
     return current_ ? current_->name_ : otherwise;
@@ -51,6 +51,9 @@ class Call {
   const char* name_ = "";
   Site site_;
 };
+
+// An error's message without the place that it ends with.
+std::string words_of(const Error& error);
 
 // Throws Error with "<message> (at file:line)"; file:line of the call under way, else of `site`.
 [[noreturn]] void throw_error(ErrorKind kind, std::string message, Site site = {});

@@ -42,6 +42,13 @@ void parse(bool& out, const std::string& where, const std::string& text) {
   }
 }
 
+// No number among the settings may be negative.
+void check_sign(int64_t value, std::string_view name) {
+  if (value < 0) fail(ErrorKind::value, "settings: {} must not be negative, got {}", name, value);
+}
+template <class T>
+void check_sign(const T&, std::string_view) {}
+
 template <class T>
 void take(T& out, const toml::table& table, const char* name, const std::string& origin) {
   const toml::node_view node = table[name];
@@ -60,12 +67,14 @@ void take(T& out, const toml::table& table, const char* name, const std::string&
 void check_names(const toml::table& table, const std::string& origin) {
   for (const auto& [key, value] : table) {
     bool known = false;
-#define FORNAX_SETTING(type, name, value, documentation) known |= key.str() == #name;
+    std::string names;
+#define FORNAX_SETTING(type, name, value, documentation) \
+  known |= key.str() == #name;                           \
+  names += names.empty() ? #name : ", " #name;
 #include "base/settings.def"
     if (!known) {
-      fail(ErrorKind::value,
-           "settings: {} has \"{}\", which is no setting; fornax doctor lists them", origin,
-           key.str());
+      fail(ErrorKind::value, "settings: {} has \"{}\", which is no setting; there are {}", origin,
+           key.str(), names);
     }
   }
 }
@@ -97,7 +106,8 @@ Settings read_settings(const std::string& toml_text, const std::string& origin,
   take(settings.name, table, #name, origin);                     \
   if (const char* text = variable(variable_of(#name).c_str())) { \
     parse(settings.name, variable_of(#name), text);              \
-  }
+  }                                                              \
+  check_sign(settings.name, #name);
 #include "base/settings.def"
   return settings;
 }

@@ -338,7 +338,7 @@ class Pass {
 
   // Runs cheap ops again, operands first, without recursion: chains may be long.
   void recompute(Tape& last) {
-    const bool before = set_grad_enabled(false);
+    const Untracked off;
     std::vector<Tape*> stack{&last};
     while (!stack.empty()) {
       Tape& tape = *stack.back();
@@ -362,7 +362,6 @@ class Pass {
       tape.result = Ref<Node>(record(tape.op, operands, tape.attributes, tape.site).node());
       recomputed_.push_back(Ref<Tape>(&tape));
     }
-    set_grad_enabled(before);
   }
 
   Tensor handle_to(const Ref<Node>& node, const Ref<Tape>& tape) const {

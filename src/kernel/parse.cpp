@@ -318,7 +318,7 @@ class Parser {
     if (line < 1 || file.size() > 255 || file.find('\0') != std::string::npos) {
       wrong("a site is a name of at most 255 letters and a line from 1 on");
     }
-    if (const char* name = file_name(std::move(file))) x.site = {name, line};
+    if (const char* name = file_name(std::move(file))) x.site = Site(name, line);
   }
 
   Kernel kernel_;

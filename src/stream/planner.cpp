@@ -58,23 +58,32 @@ class Planner {
   const SegmentNode& node(int n) const { return segment_.nodes[size_t(n)]; }
   const Type& type_of(int input) const { return segment_.type_of(input); }
 
-  // Where a leaf, a stored node or a view lies; copies where a view has no layout.
+  // Where a leaf, a stored node or a view lies; copies where a view has no layout.  Without
+  // recursion: views of views may be many.
   Location locate(int input) {
-    if (input < leaves_) return {input, segment_.leaves[size_t(input)].layout};
-    Location& known = locations_[size_t(input - leaves_)];
-    if (known.value >= 0) return known;
-    const SegmentNode& view = node(input - leaves_);
-    FORNAX_CHECK(is_view(view.op));
-    Location source = locate(view.inputs[0]);
-    Location result = source;
-    if (!view_layout(view.op, view.attributes, type_of(view.inputs[0]), source.layout, view.type,
-                     result.layout)) {
-      source = copy(view.inputs[0], source, input - leaves_);
-      result.value = source.value;
-      FORNAX_CHECK(view_layout(view.op, view.attributes, type_of(view.inputs[0]), source.layout,
-                               view.type, result.layout));
+    std::vector<int> views;
+    while (input >= leaves_ && locations_[size_t(input - leaves_)].value < 0) {
+      views.push_back(input - leaves_);
+      input = node(views.back()).inputs[0];
     }
-    known = result;
+    Location location = input < leaves_ ? Location{input, segment_.leaves[size_t(input)].layout}
+                                        : locations_[size_t(input - leaves_)];
+    for (; !views.empty(); views.pop_back()) {
+      location = locations_[size_t(views.back())] = locate_view(views.back(), location);
+    }
+    return location;
+  }
+  Location locate_view(int number, Location source) {
+    const SegmentNode& view = node(number);
+    FORNAX_CHECK(is_view(view.op));
+    const Type& type = type_of(view.inputs[0]);
+    Location result = source;
+    if (!view_layout(view.op, view.attributes, type, source.layout, view.type, result.layout)) {
+      source = copy(view.inputs[0], source, number);
+      result.value = source.value;
+      FORNAX_CHECK(
+          view_layout(view.op, view.attributes, type, source.layout, view.type, result.layout));
+    }
     return result;
   }
 

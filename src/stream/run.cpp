@@ -167,11 +167,8 @@ class Runner {
 
 std::shared_ptr<const Error> with_site(const Error& error, Site site) {
   if (site.line == 0) return std::make_shared<const Error>(error);
-  std::string message = error.what();
-  const size_t known = error.site().line > 0 ? message.rfind(" (at ") : std::string::npos;
-  if (known != std::string::npos) message.erase(known);
   return std::make_shared<const Error>(
-      error.kind(), fmt::format("{} (at {}:{})", message, site.file, site.line), site);
+      error.kind(), fmt::format("{} (at {}:{})", words_of(error), site.file, site.line), site);
 }
 
 std::vector<OpenStep> run_plan(const Plan& plan, int device, std::vector<RunValue>& values,

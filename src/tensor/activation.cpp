@@ -37,8 +37,6 @@ Tensor exponential_unit(const Tensor& x, double alpha) {
   return where(positive, x, alpha == 1 ? below : below * alpha);
 }
 
-Attributes softmax_axis(const Tensor& x, int64_t axis) { return {normal_axis(axis, x.rank())}; }
-
 }  // namespace
 
 // By `x <= 0` and not by maximum: NaN stays, -0 becomes +0, and no tie shares the gradient at 0.
@@ -135,7 +133,7 @@ Tensor log_sigmoid(const Operand& x) {
 
 Tensor glu(const Tensor& x, int64_t axis, Site site) {
   Call call("glu", site);
-  const int along = normal_axis(axis, x.rank());
+  const int along = normal_axis(axis, x);
   const int64_t size = x.shape()[along];
   if (size % 2 != 0) {
     fail(ErrorKind::shape, "glu: axis {} of {} must have an even size to be halved", along,
@@ -146,7 +144,7 @@ Tensor glu(const Tensor& x, int64_t axis, Site site) {
 
 Tensor softmax(const Tensor& x, int64_t axis, Site site) {
   Call call("softmax", site);
-  const Attributes over = softmax_axis(x, axis);
+  const Attributes over = normal_axes({axis}, x);
   const DType dtype = summed_dtype(x.dtype());
   if (x.element_count() == 0) return converted(x, dtype);
   const Tensor wide = computable(x);
@@ -157,7 +155,7 @@ Tensor softmax(const Tensor& x, int64_t axis, Site site) {
 
 Tensor log_softmax(const Tensor& x, int64_t axis, Site site) {
   Call call("log_softmax", site);
-  const Attributes over = softmax_axis(x, axis);
+  const Attributes over = normal_axes({axis}, x);
   const DType dtype = summed_dtype(x.dtype());
   if (x.element_count() == 0) return converted(x, dtype);
   const Tensor wide = computable(x);

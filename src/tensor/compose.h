@@ -91,20 +91,29 @@ inline Tensor number_like(const Tensor& x, Scalar value) {
 // 0, 1, ... count - 1 on the device.
 Tensor positions(Device device, int64_t count, int64_t start = 0);
 
+// What `work` makes of x; to it, a single number is a line of one element.
+template <class Work>
+Tensor on_line(const Tensor& x, Work work) {
+  return x.rank() > 0 ? work(x) : reshaped(work(reshaped(x, {1})), {});
+}
+
+// Elements, each 0, in the host's memory.  Error(out_of_memory).
+template <class T>
+std::vector<T> host_memory(size_t count) {
+  try {
+    if (count <= PTRDIFF_MAX / sizeof(T)) return std::vector<T>(count);
+  } catch (const std::bad_alloc&) {
+  }
+  fail(ErrorKind::out_of_memory, "{}: the host has no memory for {} elements of {} bytes",
+       Call::name_or("tensor"), count, sizeof(T));
+}
+
+// Error(value): a number of a window or of padding is beyond `most`; sums of them might overflow.
+inline constexpr int64_t kMostOfWindow = int64_t(1) << 24, kMostPadding = int64_t(1) << 40;
+void check_numbers(std::initializer_list<int64_t> numbers, int64_t most);
+
 // Pads each axis by its (before, after), with `between` zero elements between neighbours.
 Tensor padded(const Tensor& x, Attributes before_after_between, Scalar value);
-
-// While one lives, what this thread records is not tracked.
-class Untracked {
- public:
-  Untracked() : before_(set_grad_enabled(false)) {}
-  ~Untracked() { set_grad_enabled(before_); }
-  Untracked(const Untracked&) = delete;
-  Untracked& operator=(const Untracked&) = delete;
-
- private:
-  bool before_;
-};
 
 // The square root of numbers >= 0, whose gradient at 0 is 0 instead of infinite.
 Tensor root(const Tensor& x);

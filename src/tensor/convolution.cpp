@@ -37,6 +37,9 @@ Window2d window_of(const Tensor& weight, const ConvOptions& o) {
   w.after[0] = after.height, w.after[1] = after.width;
   w.dilation[0] = o.dilation.height, w.dilation[1] = o.dilation.width;
   w.groups = o.groups;
+  for (int i = 0; i < 2; i++) {
+    check_numbers({w.size[i], w.stride[i], w.before[i], w.after[i], w.dilation[i]}, kMostOfWindow);
+  }
   return w;
 }
 

@@ -205,7 +205,8 @@ Tensor arange(Scalar start, Scalar stop, Scalar step, DataOptions o, Site site) 
 Tensor linspace(double start, double stop, int64_t count, Options o, Site site) {
   Call call("linspace", site);
   checked({count}, DType::f64);
-  std::vector<double> values(static_cast<size_t>(count), start);
+  std::vector<double> values = host_memory<double>(size_t(count));
+  if (count > 0) values[0] = start;
   for (size_t i = 1; i < values.size(); i++) {
     values[i] = start + (stop - start) * (double(i) / double(count - 1));
   }

@@ -58,8 +58,7 @@ Tensor scattered(const Tensor& x, int axis, const Tensor& index, const Tensor& v
 
 Tensor scatter_operand(const Tensor& x, int64_t axis, const Tensor& index, const Operand& values,
                        ScatterMode mode) {
-  return scattered(x, normal_axis(axis, x.rank()), index, value_for(x, values, index.shape()),
-                   mode);
+  return scattered(x, normal_axis(axis, x), index, value_for(x, values, index.shape()), mode);
 }
 
 // ── Assigning ────────────────────────────────────────────────────────────────────────────────────
@@ -225,7 +224,7 @@ Indexed::operator Tensor() const {
 // ── Gathering and scattering ─────────────────────────────────────────────────────────────────────
 Tensor Tensor::gather(int64_t axis, const Tensor& index, Site site) const {
   Call call("gather", site);
-  return gathered(*this, normal_axis(axis, rank()), index);
+  return gathered(*this, normal_axis(axis, *this), index);
 }
 
 Tensor placed_along(const Tensor& values, const Tensor& index, int axis, int64_t size) {
@@ -237,7 +236,7 @@ Tensor placed_along(const Tensor& values, const Tensor& index, int axis, int64_t
 
 Tensor Tensor::take(const Tensor& index, int64_t axis, Site site) const {
   Call call("take", site);
-  return take_along(*this, index, normal_axis(axis, rank()));
+  return take_along(*this, index, normal_axis(axis, *this));
 }
 
 Tensor embedding(const Tensor& ids, const Tensor& weight, Site site) {

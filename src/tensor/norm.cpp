@@ -112,7 +112,7 @@ Tensor layer_norm(const Tensor& x, int64_t axes, NormOptions o, Site site) {
 
 Tensor rms_norm(const Tensor& x, NormOptions o, Site site) {
   Call call("rms_norm", site);
-  const int axis = normal_axis(-1, x.rank());
+  const int axis = normal_axis(-1, x);
   const Shape last{x.shape()[axis]};
   check_affine(x, o, last);
   return scaled(standardised(x, {{axis}, o.epsilon, false}), x, o, last);

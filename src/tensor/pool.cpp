@@ -22,6 +22,7 @@ struct Line {
 
 Line line_of(int64_t length, int64_t size, int64_t stride, int64_t padding, int64_t dilation,
              bool ceil_mode) {
+  check_numbers({size, stride, padding, dilation}, kMostOfWindow);
   Line line{length, size, stride == 0 ? size : stride, padding, dilation};
   if (size < 1 || line.stride < 1 || dilation < 1 || padding < 0) {
     fail(ErrorKind::value,
@@ -163,7 +164,7 @@ Tensor pool_line(const Tensor& x, int64_t kernel, PoolOptions o, Pool pool) {
 // [size, length]: row i averages the elements from floor(i * length / size) up to
 // ceil((i + 1) * length / size).
 Tensor averaging_matrix(int64_t size, int64_t length, DType dtype, Device device) {
-  std::vector<double> weights(size_t(size * length), 0);
+  std::vector<double> weights = host_memory<double>(size_t(size) * size_t(length));
   for (int64_t i = 0; i < size; i++) {
     const int64_t first = i * length / size, last = ((i + 1) * length + size - 1) / size;
     for (int64_t k = first; k < last; k++)
@@ -198,7 +199,7 @@ Tensor avg_pool1d(const Tensor& x, int64_t kernel, PoolOptions o, Site site) {
 // small matrix products average them.
 Tensor adaptive_avg_pool2d(const Tensor& x, Pair size, Site site) {
   Call call("adaptive_avg_pool2d", site);
-  if (x.rank() != 4 || size.height < 1 || size.width < 1 || x.element_count() == 0) {
+  if (x.rank() != 4 || size.height < 1 || size.width < 1 || x.shape(2) == 0 || x.shape(3) == 0) {
     fail(ErrorKind::shape, "adaptive_avg_pool2d: cannot average {} to a picture of {} x {}",
          text_of(node_of(x).type), size.height, size.width);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ostream>
 
 #include "tensor/compose.h"
 
@@ -134,6 +135,8 @@ std::vector<std::string> notes_on(const Tensor& x) {
 }
 
 }  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Tensor& x) { return out << x.text({}); }
 
 std::string Tensor::text(Site site) const {
   Call call("text", site);

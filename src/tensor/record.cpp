@@ -178,10 +178,11 @@ void note_read(const Tensor& tensor) {
   if (Ref<Tape> tape = tape_of(tensor)) reads->add(tape);
 }
 
-Node& node_of(const Tensor& tensor) {
-  if (!tensor.defined()) {
-    fail(ErrorKind::value, "{}: a tensor is undefined; give it a value first",
-         Call::name_or("tensor"));
+Node& node_of(const Tensor& tensor, const char* name, Site site) {
+  if (!tensor.defined()) [[unlikely]] {
+    throw_error(
+        ErrorKind::value,
+        fmt::format("{}: a tensor is undefined; give it a value first", Call::name_or(name)), site);
   }
   return *tensor.node();
 }
@@ -198,10 +199,9 @@ void set_tape(const Tensor& tensor, Ref<Tape> tape) {
 }
 
 Tensor tracked_tensor(const Ref<Node>& node, Ref<Tape> tape) {
-  const bool before = set_grad_enabled(false);
+  const Untracked off;
   Node* input = node.get();
   Tensor alias = record_nodes(Op::detach, std::span(&input, 1), {}, node->site);
-  set_grad_enabled(before);
   set_tape(alias, std::move(tape));
   return alias;
 }
@@ -224,16 +224,17 @@ Ref<Node> materialise(const Tensor& tensor) {
       is_contiguous(node.type.shape, node.layout)) {
     return Ref<Node>(&node);
   }
-  const bool before = set_grad_enabled(false);
+  const Untracked off;
   const Tensor copied = record(Op::copy, {&tensor});
-  set_grad_enabled(before);
   realise(*copied.node());
   return Ref<Node>(copied.node());
 }
 
 Tensor record(Op op, std::span<const Tensor* const> inputs, Attributes attributes, Site site) {
   Pointers<Node*> nodes(inputs.size());
-  for (size_t i = 0; i < inputs.size(); i++) nodes[i] = &node_of(*inputs[i]);
+  for (size_t i = 0; i < inputs.size(); i++) {
+    nodes[i] = &node_of(*inputs[i], info(op).name.data(), site);
+  }
   return record_nodes(op, std::span<Node* const>(nodes.data(), inputs.size()),
                       std::move(attributes), site);
 }
@@ -313,6 +314,9 @@ Tensor record_pointwise(Op op, std::initializer_list<const Operand*> operands) {
   if (same_tensors(list, op, nodes)) {
     return record_nodes(op, std::span<Node* const>(nodes, list.size()), {}, list[0]->site());
   }
+  for (const Operand* operand : list) {
+    if (!operand->is_number()) node_of(operand->tensor(), info(op).name.data(), operand->site());
+  }
   const size_t first = info(op).rule == Rule::selected ? 1 : 0;
   const DType dtype = common_dtype(list, first, op);
   const Node* like = nullptr;
@@ -336,21 +340,32 @@ Tensor record_pointwise(Op op, std::initializer_list<const Operand*> operands) {
   return record_nodes(op, std::span<Node* const>(nodes, list.size()), {}, list[0]->site());
 }
 
-int normal_axis(int64_t axis, int rank) {
+int normal_axis(int64_t axis, int rank, const std::string& what) {
   if (axis < -rank || axis >= rank) {
-    fail(ErrorKind::index, "{}: axis {} is outside {} axes; give one from {} to {}",
-         Call::name_or("axis"), axis, rank, -rank, rank - 1);
+    const std::string ways =
+        rank > 0 ? fmt::format("give one from {} to {}", -rank, rank - 1) : "it is a single number";
+    fail(ErrorKind::index, "{}: axis {} is outside the {} axes of {}; {}", Call::name_or("axis"),
+         axis, rank, what, ways);
   }
   return int(axis < 0 ? axis + rank : axis);
 }
 
-Attributes normal_axes(const Axes& axes, int rank) {
+int normal_axis(int64_t axis, const Tensor& x) {
+  const int rank = x.rank();
+  if (axis >= 0 && axis < rank) [[likely]]
+    return int(axis);
+  return normal_axis(axis, rank, text_of(node_of(x).type));
+}
+
+Attributes normal_axes(const Axes& axes, const Tensor& x) {
   Attributes result;
   if (axes.all()) {
-    for (int axis = 0; axis < rank; axis++) result.push_back(axis);
+    for (int axis = 0; axis < x.rank(); axis++) result.push_back(axis);
     return result;
   }
-  for (int64_t axis : axes.list()) result.push_back(normal_axis(axis, rank));
+  for (int64_t axis : axes.list()) {
+    if (x.rank() > 0 || (axis != 0 && axis != -1)) result.push_back(normal_axis(axis, x));
+  }
   std::sort(result.begin(), result.end());
   const auto twice = std::adjacent_find(result.begin(), result.end());
   if (twice != result.end()) {

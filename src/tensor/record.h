@@ -38,8 +38,9 @@ Ref<Tape> custom_tape(const Tensor& result, const std::vector<Tensor>& inputs,
 void expect_device(const char* name, const Tensor& gradient, int device);
 Marks marks_of(Device device);
 
-// The node of a defined tensor.  Error(value): undefined, with the name of the call under way.
-Node& node_of(const Tensor& tensor);
+// The node of a defined tensor.  Error(value): undefined, with the name and the line of the call
+// under way, or those given.
+Node& node_of(const Tensor& tensor, const char* name = "tensor", Site site = {});
 // A new handle to the node.
 Tensor tensor_of(const Ref<Node>& node);
 // A new handle to the node's value that is tracked by `tape`; used where a gradient is itself
@@ -59,6 +60,17 @@ Ref<Node> materialise(const Tensor& tensor);
 // Whether ops on this thread are tracked (NoGrad switches it off).
 bool grad_enabled();
 bool set_grad_enabled(bool enabled);  // returns what was
+// While one lives, what this thread records is not tracked.
+class Untracked {
+ public:
+  Untracked() : before_(set_grad_enabled(false)) {}
+  ~Untracked() { set_grad_enabled(before_); }
+  Untracked(const Untracked&) = delete;
+  Untracked& operator=(const Untracked&) = delete;
+
+ private:
+  bool before_;
+};
 
 // While one lives, ops on this thread are not tracked, and the tracked operands that they read are
 // listed: what a checkpointed function captures.  Requires: grad_enabled().
@@ -78,9 +90,11 @@ class ReadList {
 // Adds the tensor to this thread's list, if there is one and gradients are on.
 void note_read(const Tensor& tensor);
 
-// 0 <= axis < rank.  Error(index): it names no axis of a value with `rank` axes.
-int normal_axis(int64_t axis, int rank);
-// Ascending, each axis once.  Error(index, value).
-Attributes normal_axes(const Axes& axes, int rank);
+// From 0 on.  Error(index): it names no axis of a value with `rank` axes, `what` in words.
+int normal_axis(int64_t axis, int rank, const std::string& what = "the result");
+int normal_axis(int64_t axis, const Tensor& x);
+// Ascending, each axis once; a single number has none, but may be asked for its only one.
+// Error(index, value).
+Attributes normal_axes(const Axes& axes, const Tensor& x);
 
 }  // namespace fornax

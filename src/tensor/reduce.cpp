@@ -23,15 +23,17 @@ Tensor of_single_elements(Op op, const Tensor& x) {
 }
 
 Tensor reduce(Op op, const Tensor& given, const Axes& axes, bool keep) {
-  const Attributes over = normal_axes(axes, given.rank());
+  const Attributes over = normal_axes(axes, given);
   const Tensor x = converted(given, taken_dtype(op, given.dtype()));
   if (over.empty()) return of_single_elements(op, x);
   return dropped(reduced(op, x, over), x.shape(), over, keep);
 }
 
 Tensor reduce_argument(Op op, const Tensor& x, int64_t axis, bool keep) {
-  const Attributes over{normal_axis(axis, x.rank())};
-  return dropped(reduced(op, x, over), x.shape(), over, keep);
+  return on_line(x, [&](const Tensor& line) {
+    const Attributes over{normal_axis(axis, line)};
+    return dropped(reduced(op, line, over), line.shape(), over, keep);
+  });
 }
 
 // Sums of integers are exact, and their quotient is taken in f64.
@@ -126,21 +128,21 @@ Tensor Tensor::argmin(int64_t axis, ReduceOptions o, Site site) const {
 
 Tensor Tensor::mean(Axes axes, ReduceOptions o, Site site) const {
   Call call("mean", site);
-  const Attributes over = normal_axes(axes, rank());
+  const Attributes over = normal_axes(axes, *this);
   const Tensor mean = converted(mean_of(*this, over), summed_dtype(dtype()));
   return dropped(mean, shape(), over, o.keep_dims);
 }
 
 Tensor Tensor::variance(Axes axes, VarianceOptions o, Site site) const {
   Call call("variance", site);
-  const Attributes over = normal_axes(axes, rank());
+  const Attributes over = normal_axes(axes, *this);
   const Tensor variance = variance_of(computable(*this), over, o.correction);
   return dropped(converted(variance, summed_dtype(dtype())), shape(), over, o.keep_dims);
 }
 
 Tensor Tensor::deviation(Axes axes, VarianceOptions o, Site site) const {
   Call call("deviation", site);
-  const Attributes over = normal_axes(axes, rank());
+  const Attributes over = normal_axes(axes, *this);
   const Tensor deviation = root(variance_of(computable(*this), over, o.correction));
   return dropped(converted(deviation, summed_dtype(dtype())), shape(), over, o.keep_dims);
 }
@@ -149,14 +151,14 @@ Tensor Tensor::deviation(Axes axes, VarianceOptions o, Site site) const {
 Tensor Tensor::norm(double p, Axes axes, ReduceOptions o, Site site) const {
   Call call("norm", site);
   if (std::isnan(p)) fail(ErrorKind::value, "norm: p must be a number, got NaN");
-  const Attributes over = normal_axes(axes, rank());
+  const Attributes over = normal_axes(axes, *this);
   const Tensor norm = norm_of(computable(*this), over, p);
   return dropped(converted(norm, summed_dtype(dtype())), shape(), over, o.keep_dims);
 }
 
 Tensor Tensor::logsumexp(Axes axes, ReduceOptions o, Site site) const {
   Call call("logsumexp", site);
-  const Attributes over = normal_axes(axes, rank());
+  const Attributes over = normal_axes(axes, *this);
   const Tensor result = logsumexp_of(computable(*this), over);
   return dropped(converted(result, summed_dtype(dtype())), shape(), over, o.keep_dims);
 }

@@ -6,11 +6,17 @@ namespace {
 
 Tensor scan(Op op, const Tensor& given, int64_t axis) {
   const Tensor x = converted(given, taken_dtype(op, given.dtype()));
-  return record(op, {&x}, {normal_axis(axis, x.rank())});
+  return on_line(
+      x, [&](const Tensor& line) { return record(op, {&line}, {normal_axis(axis, line)}); });
 }
 
 Tensor order_of(const Tensor& x, int axis, bool descending) {
   return record(Op::argsort, {&x}, SortSettings::pack(axis, descending));
+}
+
+Tensor sorted(const Tensor& x, const SortOptions& o) {
+  const int along = normal_axis(o.axis, x);
+  return gathered(x, along, order_of(x, along, o.descending));
 }
 
 }  // namespace
@@ -34,18 +40,19 @@ Tensor Tensor::cummin(int64_t axis, Site site) const {
 
 Tensor Tensor::argsort(SortOptions o, Site site) const {
   Call call("argsort", site);
-  return order_of(*this, normal_axis(o.axis, rank()), o.descending);
+  return on_line(*this, [&](const Tensor& line) {
+    return order_of(line, normal_axis(o.axis, line), o.descending);
+  });
 }
 
 Tensor Tensor::sort(SortOptions o, Site site) const {
   Call call("sort", site);
-  const int along = normal_axis(o.axis, rank());
-  return gathered(*this, along, order_of(*this, along, o.descending));
+  return on_line(*this, [&](const Tensor& line) { return sorted(line, o); });
 }
 
 std::pair<Tensor, Tensor> Tensor::topk(int64_t k, int64_t axis, Site site) const {
   Call call("topk", site);
-  const int along = normal_axis(axis, rank());
+  const int along = normal_axis(axis, *this);
   if (k < 0 || k > shape()[along]) {
     fail(ErrorKind::index, "topk: k is {}, axis {} of {} has {} elements", k, along,
          text_of(node_of(*this).type), shape()[along]);

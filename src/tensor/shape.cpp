@@ -88,6 +88,15 @@ Tensor upper_mask(const Tensor& x, int64_t diagonal) {
 
 }  // namespace
 
+void check_numbers(std::initializer_list<int64_t> numbers, int64_t most) {
+  for (const int64_t number : numbers) {
+    if (number > most || number < -most) {
+      fail(ErrorKind::value, "{}: {} is too large; the most is {}", Call::name_or("pad"), number,
+           most);
+    }
+  }
+}
+
 Tensor padded(const Tensor& x, Attributes before_after_between, Scalar value) {
   const Tensor filler = number_like(x, value);
   return record(Op::pad, {&x, &filler}, std::move(before_after_between));
@@ -101,7 +110,7 @@ Tensor Tensor::reshape(Shape shape, Site site) const {
 Tensor Tensor::flatten(int64_t first, int64_t last, Site site) const {
   Call call("flatten", site);
   if (rank() == 0) return reshaped(*this, {1});
-  const int begin = normal_axis(first, rank()), end = normal_axis(last, rank());
+  const int begin = normal_axis(first, *this), end = normal_axis(last, *this);
   if (begin > end) {
     fail(ErrorKind::index, "flatten: the first axis {} stands behind the last {} of {}", first,
          last, text_of(node_of(*this).type));
@@ -120,7 +129,7 @@ Tensor Tensor::flatten(int64_t first, int64_t last, Site site) const {
 Tensor Tensor::squeeze(Axes axes, Site site) const {
   Call call("squeeze", site);
   Attributes dropped;
-  for (int64_t axis : normal_axes(axes, rank())) {
+  for (int64_t axis : normal_axes(axes, *this)) {
     if (shape()[int(axis)] == 1) {
       dropped.push_back(axis);
     } else if (!axes.all()) {
@@ -142,20 +151,20 @@ Tensor Tensor::transpose(int64_t a, int64_t b, Site site) const {
   Call call("transpose", site);
   Attributes order(size_t(rank()), 0);
   for (size_t i = 0; i < order.size(); i++) order[i] = int64_t(i);
-  std::swap(order[size_t(normal_axis(a, rank()))], order[size_t(normal_axis(b, rank()))]);
+  std::swap(order[size_t(normal_axis(a, *this))], order[size_t(normal_axis(b, *this))]);
   return permuted(*this, order);
 }
 
 Tensor Tensor::permute(Axes axes, Site site) const {
   Call call("permute", site);
   Attributes order;
-  for (int64_t axis : axes.list()) order.push_back(normal_axis(axis, rank()));
+  for (int64_t axis : axes.list()) order.push_back(normal_axis(axis, *this));
   return permuted(*this, order);
 }
 
 Tensor Tensor::move_axis(int64_t from, int64_t to, Site site) const {
   Call call("move_axis", site);
-  const int source = normal_axis(from, rank()), target = normal_axis(to, rank());
+  const int source = normal_axis(from, *this), target = normal_axis(to, *this);
   Attributes order;
   for (int axis = 0; axis < rank(); axis++) {
     if (axis != source) order.push_back(axis);
@@ -199,7 +208,7 @@ Tensor Tensor::repeat(Shape counts, Site site) const {
 Tensor Tensor::flip(Axes axes, Site site) const {
   Call call("flip", site);
   Attributes numbers = whole_slices(shape());
-  for (int64_t axis : normal_axes(axes, rank())) {
+  for (int64_t axis : normal_axes(axes, *this)) {
     numbers[size_t(axis) * 3] = std::max<int64_t>(shape()[int(axis)] - 1, 0);
     numbers[size_t(axis) * 3 + 2] = -1;
   }
@@ -208,7 +217,7 @@ Tensor Tensor::flip(Axes axes, Site site) const {
 
 Tensor Tensor::roll(int64_t shift, int64_t axis, Site site) const {
   Call call("roll", site);
-  const int along = normal_axis(axis, rank());
+  const int along = normal_axis(axis, *this);
   const int64_t length = shape()[along];
   if (length == 0) return *this;
   const int64_t forward = (shift % length + length) % length;
@@ -220,7 +229,7 @@ Tensor Tensor::roll(int64_t shift, int64_t axis, Site site) const {
 
 Tensor Tensor::narrow(int64_t axis, int64_t start, int64_t length, Site site) const {
   Call call("narrow", site);
-  const int along = normal_axis(axis, rank());
+  const int along = normal_axis(axis, *this);
   const int64_t size = shape()[along], first = start < 0 ? start + size : start;
   if (first < 0 || length < 0 || first > size || length > size - first) {
     fail(ErrorKind::index, "narrow: {} elements from {} leave axis {} of {}", length, start, along,
@@ -231,7 +240,7 @@ Tensor Tensor::narrow(int64_t axis, int64_t start, int64_t length, Site site) co
 
 Tensor Tensor::select(int64_t axis, int64_t index, Site site) const {
   Call call("select", site);
-  const int along = normal_axis(axis, rank());
+  const int along = normal_axis(axis, *this);
   const int64_t size = shape()[along], position = index < 0 ? index + size : index;
   if (position < 0 || position >= size) {
     fail(ErrorKind::index, "select: position {} is outside axis {} of {}, which has {} elements",
@@ -243,13 +252,13 @@ Tensor Tensor::select(int64_t axis, int64_t index, Site site) const {
 std::vector<Tensor> Tensor::split(int64_t size, int64_t axis, Site site) const {
   Call call("split", site);
   check_part_size(size, "size");
-  return parts_of(*this, size, normal_axis(axis, rank()));
+  return parts_of(*this, size, normal_axis(axis, *this));
 }
 
 std::vector<Tensor> Tensor::chunk(int64_t count, int64_t axis, Site site) const {
   Call call("chunk", site);
   check_part_size(count, "count");
-  const int along = normal_axis(axis, rank());
+  const int along = normal_axis(axis, *this);
   const int64_t length = shape()[along];
   return parts_of(*this, std::max<int64_t>(length / count + (length % count != 0), 1), along);
 }
@@ -264,6 +273,7 @@ Tensor Tensor::pad(std::vector<std::pair<int64_t, int64_t>> padding, Scalar valu
   Attributes numbers(size_t(rank()) * 3, 0);
   const size_t first = size_t(rank()) - padding.size();
   for (size_t i = 0; i < padding.size(); i++) {
+    check_numbers({padding[i].first, padding[i].second}, kMostPadding);
     numbers[(first + i) * 3] = padding[i].first;
     numbers[(first + i) * 3 + 1] = padding[i].second;
   }
@@ -272,7 +282,7 @@ Tensor Tensor::pad(std::vector<std::pair<int64_t, int64_t>> padding, Scalar valu
 
 Tensor Tensor::unfold(int64_t axis, int64_t size, int64_t step, Site site) const {
   Call call("unfold", site);
-  const int along = normal_axis(axis, rank());
+  const int along = normal_axis(axis, *this);
   return record(Op::unfold, {this}, {along, size, step, 1, shape()[along]});
 }
 
@@ -306,7 +316,7 @@ Tensor cat(const std::vector<Tensor>& parts, int64_t axis, Site site) {
   for (const Tensor& part : parts) dtype = promote(dtype, part.dtype());
   std::vector<Tensor> alike;
   for (const Tensor& part : parts) alike.push_back(converted(part, dtype));
-  const int along = normal_axis(axis, parts[0].rank());
+  const int along = normal_axis(axis, parts[0]);
   if (parts.size() == 1) return alike[0];
   std::vector<const Tensor*> inputs;
   for (const Tensor& part : alike) inputs.push_back(&part);

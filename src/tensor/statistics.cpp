@@ -35,7 +35,8 @@ Tensor covariance(const Tensor& x, int64_t correction, Site site) {
 // NaN sorts last and would be passed by, so it is looked for.
 Tensor median(const Tensor& x, int64_t axis, Site site) {
   Call call("median", site);
-  const int along = normal_axis(axis, x.rank());
+  if (x.rank() == 0) return median(reshaped(x, {1}), axis, site);
+  const int along = normal_axis(axis, x);
   const int64_t count = x.shape()[along];
   if (count == 0) {
     fail(ErrorKind::shape, "median: axis {} of {} has no elements", along,

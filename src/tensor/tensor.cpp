@@ -5,6 +5,7 @@
 #include "backend/registry.h"
 #include "graph/evaluate.h"
 #include "graph/tape.h"
+#include "tensor/compose.h"
 #include "tensor/record.h"
 
 namespace fornax {
@@ -34,7 +35,7 @@ void Tensor::release_tracked() {
 
 // ── What it is ───────────────────────────────────────────────────────────────────────────────────
 const Shape& Tensor::shape() const { return node_of(*this).type.shape; }
-int64_t Tensor::shape(int64_t axis) const { return shape()[normal_axis(axis, rank())]; }
+int64_t Tensor::shape(int64_t axis) const { return shape()[normal_axis(axis, *this)]; }
 DType Tensor::dtype() const { return node_of(*this).type.dtype; }
 
 Device Tensor::device() const {
@@ -47,6 +48,18 @@ Device Tensor::device() const {
 }
 
 // ── Reading ──────────────────────────────────────────────────────────────────────────────────────
+size_t Tensor::countable(size_t element_size, Site site) const {
+  const auto count = size_t(node_of(*this, "to_vector", site).type.shape.element_count());
+  if (count > PTRDIFF_MAX / element_size) no_memory(site);
+  return count;
+}
+
+void Tensor::no_memory(Site site) const {
+  const Call call("to_vector", site);
+  fail(ErrorKind::out_of_memory, "to_vector: the host has no memory for {} elements of {}",
+       element_count(), text_of(node_of(*this).type));
+}
+
 void Tensor::read(void* out, size_t count, DType dtype, Site site) const {
   Call call("read", site);
   const Type& type = node_of(*this).type;
@@ -62,9 +75,8 @@ void Tensor::read(void* out, size_t count, DType dtype, Site site) const {
     return;
   }
   if (type.dtype != dtype) {
-    const bool before = set_grad_enabled(false);
+    const Untracked off;
     const Tensor converted = cast(dtype);
-    set_grad_enabled(before);
     converted.read(out, count, dtype, site);
     return;
   }
@@ -105,12 +117,12 @@ Tensor Tensor::clamp(const Operand& low, const Operand& high) const {
 }
 
 Tensor Tensor::cast(DType dtype, Site site) const {
-  if (node_of(*this).type.dtype == dtype) return *this;
+  if (node_of(*this, "cast", site).type.dtype == dtype) return *this;
   return record(Op::cast, {this}, {int64_t(dtype)}, site);
 }
 
 Tensor Tensor::contiguous(Site site) const {
-  const Node& node = node_of(*this);
+  const Node& node = node_of(*this, "contiguous", site);
   if (node.state.load(std::memory_order_acquire) == NodeState::ready &&
       is_contiguous(node.type.shape, node.layout)) {
     return *this;
@@ -128,12 +140,18 @@ Tensor moved(const Tensor& x, Device device) {
   await(*ready);
   const size_t size = size_of(type.dtype);
   const size_t bytes = size_t(type.shape.element_count()) * size;
-  std::vector<std::byte> host(bytes);
+  std::vector<std::byte> host = host_memory<std::byte>(bytes);
   if (bytes) {
     physical_device(ready->device)
         .backend->read(host.data(), *ready->buffer, size_t(ready->layout.offset) * size, bytes);
   }
   return from_host(host.data(), type, device);
+}
+
+// The value on `device`, without a history.
+Tensor same_or_moved(const Tensor& x, Device device) {
+  const Untracked off;
+  return x.device() == device ? record(Op::detach, {&x}) : moved(x, device);
 }
 
 }  // namespace
@@ -157,9 +175,7 @@ Tensor Tensor::to(Device device, Site site) const {
   Call call("to", site);
   const Device from = this->device();
   const Ref<Tape> tape = tape_of(*this);
-  const bool before = set_grad_enabled(false);
-  Tensor result = from == device ? record(Op::detach, {this}) : moved(*this, device);
-  set_grad_enabled(before);
+  Tensor result = same_or_moved(*this, device);
   result.node()->marks = marks_of(device);
   note_read(*this);
   if (!tape || !grad_enabled()) return result;
@@ -203,9 +219,7 @@ Tensor Tensor::require_grad(Site site) const {
          text_of(node_of(*this).type));
   }
   if (requires_grad()) return *this;
-  const bool before = set_grad_enabled(false);
-  Tensor result = record(Op::detach, {this});
-  set_grad_enabled(before);
+  Tensor result = detach();
   Node& node = *result.node();
   node.marks.autodiff = true;
   auto tape = Ref<Tape>::adopt(new Tape);
@@ -220,10 +234,8 @@ Tensor Tensor::require_grad(Site site) const {
 bool Tensor::requires_grad() const { return bool(tape_of(*this)); }
 
 Tensor Tensor::detach(Site site) const {
-  const bool before = set_grad_enabled(false);
-  Tensor result = record(Op::detach, {this}, {}, site);
-  set_grad_enabled(before);
-  return result;
+  const Untracked off;
+  return record(Op::detach, {this}, {}, site);
 }
 
 Tensor Tensor::grad() const {

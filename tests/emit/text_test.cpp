@@ -31,9 +31,9 @@ Kernel doubled() {
   const Value first = k.block() * 128;
   const Value i = (first + k.thread()) * 2;
   k.when(i < n, [&] {
-    const Value two = k.load_vector(x, i, 2, {"rows.cpp", 31});
+    const Value two = k.load_vector(x, i, 2, Site("rows.cpp", 31));
     const Value pair[] = {k.extract(two, 0) * 2.0f, k.extract(two, 1) + 0.1f};
-    k.store(y, i, k.pack(pair), {}, {"rows.cpp", 32});
+    k.store(y, i, k.pack(pair), {}, Site("rows.cpp", 32));
   });
   return k.finish();
 }
@@ -75,15 +75,15 @@ TEST(Text, LoopsWithCarriedValuesAndSharedMemory) {
   Variable sum(k.constant(DType::f32, 0)), late(k.constant(DType::f32, 1));
   k.loop(t, columns, 64, [&](Value i) {
     const Value before = sum;
-    sum = late.get() + k.load(x, row * columns + i, {"rows.cpp", 7});
+    sum = late.get() + k.load(x, row * columns + i, Site("rows.cpp", 7));
     late = before * 0.5f;
   });
   for (int lanes = 16; lanes > 8; lanes /= 2) sum = sum + k.shuffle_xor(sum, lanes);
-  k.when((t & 31) == 0, [&] { k.store(parts, t >> 5, sum, {}, {"rows.cpp", 10}); });
+  k.when((t & 31) == 0, [&] { k.store(parts, t >> 5, sum, {}, Site("rows.cpp", 10)); });
   k.barrier();
   k.when(t == 0, [&] {
-    const Value first = k.load(parts, 0, {"rows.cpp", 12});
-    k.store(y, row, first + k.load(parts, 1, {"rows.cpp", 12}), {}, {"rows.cpp", 12});
+    const Value first = k.load(parts, 0, Site("rows.cpp", 12));
+    k.store(y, row, first + k.load(parts, 1, Site("rows.cpp", 12)), {}, Site("rows.cpp", 12));
   });
   EXPECT_EQ(body_of(k.finish()), R"cuda(
 // sum of rows
@@ -123,10 +123,10 @@ TEST(Text, CheckedAccessesAndAssertions) {
   Builder k("take", {.threads = 32});
   const Value x = k.buffer("x", DType::f32), indices = k.buffer("indices", DType::i64);
   const Value y = k.output("y", DType::f32), n = k.number("n", DType::i64), t = k.thread();
-  const Value index = k.load(indices, t, {"take.cpp", 4});
+  const Value index = k.load(indices, t, Site("take.cpp", 4));
   const Value below = index < n;
-  k.require(below & (index >= 0), "take: index {} is too large", index, {"take.cpp", 5});
-  k.store(y, t, k.load(x, index * 3, {"take.cpp", 6}), {}, {"take.cpp", 6});
+  k.require(below & (index >= 0), "take: index {} is too large", index, Site("take.cpp", 5));
+  k.store(y, t, k.load(x, index * 3, Site("take.cpp", 6)), {}, Site("take.cpp", 6));
   EXPECT_EQ(body_of(k.finish(), {.checked = true}),
             R"cuda(__device__ void note(i64* status, i64 instruction, i64 number, i64 count) {
   if (atomicCAS((u64*)status, u64(0), u64(1)) != 0) return;

@@ -93,7 +93,7 @@ TEST(Errors, of_shapes) {
        },
        kShape,
        {"stack: part 1 is f32[2]"}},
-      {[&] { x.sum(2); }, kIndex, {"sum: axis 2 is outside 2 axes"}},
+      {[&] { x.sum(2); }, kIndex, {"sum: axis 2 is outside the 2 axes of f32[2,3]"}},
       {[&] {
          x.mean({0, -2});
        },
