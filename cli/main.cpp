@@ -2,11 +2,31 @@
 #include <fornax/fornax.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 
 #include "cli/commands.h"
 
 namespace {
+
+// Whole numbers of a range that can be read, unlike those of CLI11.
+CLI::Validator whole(int64_t least, int64_t most) {
+  const std::string range = "from " + std::to_string(least) + " to " + std::to_string(most);
+  const auto complaint = [=](const std::string& text) -> std::string {
+    int64_t value = 0;
+    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return {};
+    return text + " is not a whole number " + range;
+  };
+  return {complaint, range};
+}
+
+std::string not_positive(const std::string& text) {
+  double value = 0;
+  if (CLI::detail::lexical_cast(text, value) && value > 0 && std::isfinite(value)) return {};
+  return text + " is not a number above 0";
+}
+
+constexpr int64_t kMost = 1'000'000'000;  // of epochs and pictures: their product is an int64
 
 void add_train(CLI::App& app, cli::TrainOptions& o) {
   CLI::App* train = app.add_subcommand("train", "train a model");
@@ -15,22 +35,21 @@ void add_train(CLI::App& app, cli::TrainOptions& o) {
       "fashion-mnist", "a convolutional network on 60,000 pictures of clothes");
   fashion->add_option("--device", o.device, "where to train, \"cpu\" for one");
   fashion->add_option("--epochs", o.epochs, "passes over the data")
-      ->check(CLI::PositiveNumber)
+      ->check(whole(1, kMost))
       ->capture_default_str();
   fashion->add_option("--batch", o.batch, "pictures per step")
-      ->check(CLI::PositiveNumber)
+      ->check(whole(1, kMost))
       ->capture_default_str();
   fashion->add_option("--seed", o.seed, "of the first weights and the order of pictures")
       ->capture_default_str();
   fashion->add_option("--lr", o.learning_rate, "learning rate at the start; falls to 0 by a cosine")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Validator(not_positive, "above 0"))
       ->capture_default_str();
   fashion->add_option("--data", o.data, "folder of the data set")->capture_default_str();
   fashion->add_option("--save", o.save, "file for the trained weights")->capture_default_str();
-  fashion->add_option("--steps", o.steps, "stop after so many steps")
-      ->check(CLI::NonNegativeNumber);
+  fashion->add_option("--steps", o.steps, "stop after so many steps")->check(whole(0, kMost));
   fashion->add_option("--workers", o.workers, "threads that prepare batches")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole(0, 1024))
       ->capture_default_str();
   fashion->add_flag("--resume", o.resume, "go on from the checkpoint beside --save");
 }

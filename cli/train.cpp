@@ -33,6 +33,20 @@ std::string percent(double share) {
   return text;
 }
 
+std::string text_of(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
+}
+
+// What the meaning of a step depends on, by the names of the program's options.
+io::Metadata what_counts(const TrainOptions& o) {
+  return {{"seed", std::to_string(o.seed)},
+          {"batch", std::to_string(o.batch)},
+          {"epochs", std::to_string(o.epochs)},
+          {"lr", text_of(o.learning_rate)}};
+}
+
 // One run: model, optimizer, where it stands, and what ends it early.
 class Run {
  public:
@@ -51,6 +65,8 @@ class Run {
         rate_{.peak = o.learning_rate, .total = o.epochs * train_.batches()} {}
 
   int operator()() {
+    io::check_writable(options_.save);
+    io::check_writable(checkpoint_path());
     std::printf("%s\n%s", device_.autodiff().describe().c_str(), summary(net_).c_str());
     std::fflush(stdout);
     if (options_.resume) resume();
@@ -78,13 +94,23 @@ class Run {
       std::printf("no checkpoint at %s; starting anew\n", checkpoint_path().c_str());
       return;
     }
-    state_ = io::load_checkpoint(checkpoint_path(), net_, adam_);
-    if (state_.seed != options_.seed) {
-      throw Error(ErrorKind::value, "resume: the checkpoint was made with seed " +
-                                        std::to_string(state_.seed) +
-                                        "; give the same with --seed");
-    }
+    const io::RunState found = io::load_checkpoint(checkpoint_path(), net_, adam_);
+    compare(found.options, state_.options);
+    state_ = found;
     std::printf("resuming after step %ld\n", long(state_.step));
+  }
+
+  static void compare(const io::Metadata& found, const io::Metadata& given) {
+    for (const auto& [name, value] : given) {
+      std::string theirs = "another version";
+      for (const auto& [their_name, their_value] : found) {
+        if (their_name == name) theirs = "--" + name + " " + their_value;
+      }
+      if (theirs == "--" + name + " " + value) continue;
+      throw Error(ErrorKind::value, "resume: the checkpoint was made with " + theirs +
+                                        ", and this run has --" + name + " " + value +
+                                        "; give the same, or another --save");
+    }
   }
 
   bool must_stop() const {
@@ -172,7 +198,7 @@ class Run {
   fashion::Net net_;
   optim::Adam adam_;
   optim::Cosine rate_;
-  io::RunState state_{.seed = options_.seed};
+  io::RunState state_{.seed = options_.seed, .options = what_counts(options_)};
   train::Interrupt interrupt_;
 };
 

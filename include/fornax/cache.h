@@ -23,12 +23,13 @@ struct Entry {
 };
 
 // The most recently used first.
-std::vector<Entry> list();
+std::vector<Entry> list(Site site = Site::here());
 
 // Each returns how many entries it dealt with.
-int64_t clear();  // also makes a broken store usable again
-int64_t export_to(const std::string& path);
-int64_t import_from(const std::string& path);  // what is here already stays
+int64_t clear(Site site = Site::here());  // also makes a broken store usable again
+int64_t export_to(const std::string& path, Site site = Site::here());
+// What is here already stays.
+int64_t import_from(const std::string& path, Site site = Site::here());
 
 // The file; empty where nothing is kept (setting `cache`).
 std::string path();

@@ -35,16 +35,41 @@ concept BatchDataset = Dataset<D> &&
   { dataset.batch(positions, device) } -> std::convertible_to<Batch>;
 };
 // Examples stacked, on `device`.  Error(shape): they differ in shape.
-Batch stacked(const std::vector<Example>& examples, const Device& device);
+Batch stacked(const std::vector<Example>& examples, const Device& device, Site site = Site::here());
+// What get(i) and batch(positions, device) of a dataset give; those that name a line in their
+// errors take it last.
+template <class D>
+Example example_of(const D& dataset, int64_t i, Site site) {
+  if constexpr (requires { dataset.get(i, site); }) {
+    return dataset.get(i, site);
+  } else {
+    return dataset.get(i);
+  }
+}
+template <class D>
+Batch batch_of(const D& dataset, std::span<const int64_t> positions, const Device& device,
+               Site site) {
+  if constexpr (requires { dataset.batch(positions, device, site); }) {
+    return dataset.batch(positions, device, site);
+  } else if constexpr (BatchDataset<D>) {
+    return dataset.batch(positions, device);
+  } else {
+    std::vector<Example> examples;
+    for (const int64_t position : positions)
+      examples.push_back(example_of(dataset, position, site));
+    return stacked(examples, device, site);
+  }
+}
 
 // Tensors whose first axes belong together, in memory.
 class InMemory {
  public:
   // Error(shape): the first axes differ.
-  InMemory(Tensor inputs, Tensor targets);
+  InMemory(Tensor inputs, Tensor targets, Site site = Site::here());
   int64_t size() const { return inputs_.shape(0); }
-  Example get(int64_t i) const;
-  Batch batch(std::span<const int64_t> positions, const Device& device) const;
+  Example get(int64_t i, Site site = Site::here()) const;  // Error(index)
+  Batch batch(std::span<const int64_t> positions, const Device& device,
+              Site site = Site::here()) const;
 
  private:
   Tensor inputs_, targets_;
@@ -60,8 +85,9 @@ struct Pictures {
 
   int64_t size() const { return count; }
   int64_t size_of_one() const { return channels * height * width; }
-  Example get(int64_t i) const;  // Error(index)
-  Batch batch(std::span<const int64_t> positions, const Device& device) const;
+  Example get(int64_t i, Site site = Site::here()) const;  // Error(index)
+  Batch batch(std::span<const int64_t> positions, const Device& device,
+              Site site = Site::here()) const;
 };
 
 // `function` applied to each example when it is asked for.
@@ -70,7 +96,9 @@ struct Mapped {
   D dataset;
   Function function;  // Example(Example), safe from several threads
   int64_t size() const { return dataset.size(); }
-  Example get(int64_t i) const { return function(dataset.get(i)); }
+  Example get(int64_t i, Site site = Site::here()) const {
+    return function(example_of(dataset, i, site));
+  }
 };
 template <Dataset D, class Function>
 Mapped<D, Function> map(D dataset, Function function) {
@@ -78,18 +106,20 @@ Mapped<D, Function> map(D dataset, Function function) {
 }
 
 // An array from an IDX file, plain or compressed by gzip.  Error(io): not such a file, truncated,
-// with bytes left over, or larger than the file could hold.
+// with bytes left over, or larger than the file could hold.  Error(out_of_memory): more than there
+// is.
 struct IdxArray {
   DType dtype = DType::u8;
   Shape shape;
   std::vector<uint8_t> bytes;  // row-major, in this machine's byte order
 };
-IdxArray read_idx(const std::string& path);
+IdxArray read_idx(const std::string& path, Site site = Site::here());
 
 inline constexpr const char* kFashionMnistFolder = "/usr/share/datasets/fashion-mnist";
 // "train": 60,000 pictures of clothes, 1x28x28, in 10 classes; "test": 10,000 more.  Inputs are
 // scaled to mean 0 and deviation 1.  Error(io): no such files; Error(value): another split.
-Pictures fashion_mnist(const std::string& split, const std::string& folder = kFashionMnistFolder);
+Pictures fashion_mnist(const std::string& split, const std::string& folder = kFashionMnistFolder,
+                       Site site = Site::here());
 // The names of its classes, ten of them.
 std::span<const char* const> fashion_mnist_classes();
 
@@ -110,15 +140,9 @@ class Source {
   explicit Source(D dataset)
       : size_(int64_t(dataset.size())),
         object_(new D(std::move(dataset))),
-        batch_([](const void* object, std::span<const int64_t> positions, const Device& device) {
-          const D& data = *static_cast<const D*>(object);
-          if constexpr (BatchDataset<D>) {
-            return Batch(data.batch(positions, device));
-          } else {
-            std::vector<Example> examples;
-            for (const int64_t position : positions) examples.push_back(data.get(position));
-            return stacked(examples, device);
-          }
+        batch_([](const void* object, std::span<const int64_t> positions, const Device& device,
+                  Site site) {
+          return batch_of(*static_cast<const D*>(object), positions, device, site);
         }),
         destroy_([](void* object) { delete static_cast<D*>(object); }) {}
   Source(Source&& other) noexcept
@@ -132,14 +156,15 @@ class Source {
   }
 
   int64_t size() const { return size_; }
-  Batch batch(std::span<const int64_t> positions, const Device& device) const {
-    return batch_(object_, positions, device);
+  Batch batch(std::span<const int64_t> positions, const Device& device,
+              Site site = Site::here()) const {
+    return batch_(object_, positions, device, site);
   }
 
  private:
   int64_t size_;
   void* object_;
-  Batch (*batch_)(const void*, std::span<const int64_t>, const Device&);
+  Batch (*batch_)(const void*, std::span<const int64_t>, const Device&, Site);
   void (*destroy_)(void*);
 };
 
@@ -181,15 +206,17 @@ class Epoch {
 class Loader {
  public:
   template <Dataset D>
-  explicit Loader(D dataset, LoaderOptions o = {}) : Loader(Source(std::move(dataset)), o) {}
+  explicit Loader(D dataset, LoaderOptions o = {}, Site site = Site::here())
+      : Loader(Source(std::move(dataset)), o, site) {}
   // Error(value): an option out of its range.
-  Loader(Source source, LoaderOptions o);
+  Loader(Source source, LoaderOptions o, Site site = Site::here());
   Loader(Loader&& other) noexcept : shared_(std::exchange(other.shared_, nullptr)) {}
   Loader& operator=(Loader&&) = delete;
   ~Loader();
 
-  // The pass with this number: the same batches each time it is asked for.
-  Epoch epoch(int64_t number) const;
+  // The pass with this number: the same batches each time it is asked for.  Errors of making
+  // batches name this call; those within a dataset's own get() name its lines.
+  Epoch epoch(int64_t number, Site site = Site::here()) const;
   int64_t batches() const;   // per epoch
   int64_t examples() const;  // per epoch
   // The order of an epoch's examples.

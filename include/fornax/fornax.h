@@ -9,6 +9,7 @@
 #include <fornax/nn.h>
 #include <fornax/ops.h>
 #include <fornax/optim.h>
+#include <fornax/random.h>
 #include <fornax/ranked.h>
 #include <fornax/tensor.h>
 #include <fornax/train.h>

@@ -5,6 +5,7 @@
 // atomic: readers see the old file or the new one, also after a crash.
 #pragma once
 #include <fornax/module.h>
+#include <fornax/random.h>
 
 #include <optional>
 #include <string>
@@ -32,7 +33,8 @@ struct Entry {
 // An open file, mapped to memory; only tensors that are asked for are read.  Safe from any thread.
 class Safetensors {
  public:
-  explicit Safetensors(const std::string& path, SafetensorsOptions o = {});
+  explicit Safetensors(const std::string& path, SafetensorsOptions o = {},
+                       Site site = Site::here());
   Safetensors(Safetensors&& other) noexcept : file_(std::exchange(other.file_, nullptr)) {}
   Safetensors& operator=(Safetensors&&) = delete;
   ~Safetensors();
@@ -42,56 +44,79 @@ class Safetensors {
   std::optional<std::string> metadata(std::string_view key) const;
   bool contains(std::string_view name) const;
   // Error(io): no such tensor; names some that there are.
-  Tensor read(std::string_view name, Device device = {}) const;
+  Tensor read(std::string_view name, Device device = {}, Site site = Site::here()) const;
   // All tensors whose names start with `prefix`, without it.
-  State state(std::string_view prefix = "", Device device = {}) const;
+  State state(std::string_view prefix = "", Device device = {}, Site site = Site::here()) const;
 
  private:
   struct File;
   File* file_;
 };
 
-State read_safetensors(const std::string& path, Device device = {}, SafetensorsOptions o = {});
-// Error(value): two tensors of one name.
-void write_safetensors(const std::string& path, const State& state, const Metadata& metadata = {});
+State read_safetensors(const std::string& path, Device device = {}, SafetensorsOptions o = {},
+                       Site site = Site::here());
+// Error(value): two tensors of one name, one that is undefined, two metadata of one key.
+void write_safetensors(const std::string& path, const State& state, const Metadata& metadata = {},
+                       Site site = Site::here());
 
-// Writes `bytes` to a new file beside `path`, puts it on the disk and renames it to `path`.
-void write_file(const std::string& path, const std::vector<std::string_view>& parts);
+// Writes `parts` to a new file beside `path`, puts it on the disk and renames it to `path`.  What a
+// symbolic link names is replaced, not the link; a file that is replaced keeps its permissions.
+// Error(io): it cannot be written; `path` is something else than a file.
+void write_file(const std::string& path, const std::vector<std::string_view>& parts,
+                Site site = Site::here());
+// What write_file() would refuse before its first byte, to be told before work begins.
+void check_writable(const std::string& path, Site site = Site::here());
 
 // ── Modules ──────────────────────────────────────────────────────────────────────────────────────
 template <Module M>
-void save(const M& module, const std::string& path, const Metadata& metadata = {}) {
-  write_safetensors(path, state_of(module), metadata);
+void save(const M& module, const std::string& path, const Metadata& metadata = {},
+          Site site = Site::here()) {
+  write_safetensors(path, state_of(module), metadata, site);
 }
 // Error(value): the file's tensors are not exactly the module's; all differences are named.
 template <Module M>
-LoadReport load(M& module, const std::string& path, LoadOptions o = {}) {
-  return load_state(module, read_safetensors(path, Device("cpu")), o);
+LoadReport load(M& module, const std::string& path, LoadOptions o = {}, Site site = Site::here()) {
+  return load_state(module, read_safetensors(path, Device("cpu"), {}, site), o, site);
 }
 
 // ── Checkpoints: a model, its optimizer and where the run stands, in one file ────────────────────
 struct RunState {
-  int64_t epoch = 0, step = 0;  // done so far
+  int64_t epoch = 0, step = 0;  // done so far; not negative
   uint64_t seed = 0;
+  Metadata options = {};  // what else the run depends on, for the program to compare
 };
-void write_checkpoint(const std::string& path, const State& model, const State& optimizer,
-                      const RunState& run);
 struct CheckpointParts {
   State model, optimizer;
   RunState run;
+  RandomState random;  // of the model's device
 };
-CheckpointParts read_checkpoint(const std::string& path);
+void write_checkpoint(const std::string& path, const CheckpointParts& parts,
+                      Site site = Site::here());
+CheckpointParts read_checkpoint(const std::string& path, Site site = Site::here());
 
+// Where the leaves are; the default device where there are none.
+Device device_of(const Leaves& leaves);
+
+// The random numbers of the module's device are part of a checkpoint: loading it makes dropout and
+// the like go on as they would have.
 template <Module M, class Optimizer>
 void save_checkpoint(const std::string& path, const M& module, const Optimizer& optimizer,
-                     const RunState& run) {
-  write_checkpoint(path, state_of(module), optimizer.state(), run);
+                     const RunState& run, Site site = Site::here()) {
+  write_checkpoint(
+      path, {state_of(module), optimizer.state(), run, random_state(device_of(leaves(module)))},
+      site);
 }
 template <Module M, class Optimizer>
-RunState load_checkpoint(const std::string& path, M& module, Optimizer& optimizer) {
-  const CheckpointParts parts = read_checkpoint(path);
-  load_state(module, parts.model);
-  optimizer.load_state(parts.optimizer);
+RunState load_checkpoint(const std::string& path, M& module, Optimizer& optimizer,
+                         Site site = Site::here()) {
+  const CheckpointParts parts = read_checkpoint(path, site);
+  load_state(module, parts.model, {}, site);
+  if constexpr (requires { optimizer.load_state(parts.optimizer, site); }) {
+    optimizer.load_state(parts.optimizer, site);
+  } else {
+    optimizer.load_state(parts.optimizer);
+  }
+  set_random_state(device_of(leaves(module)), parts.random);
   return parts.run;
 }
 

@@ -39,10 +39,12 @@
   }                                                                      \
   FORNAX_MODULE_MEMBERS
 // clang-format on
-#define FORNAX_MODULE_MEMBERS                               \
-  auto train() const { return ::fornax::trained(*this); }   \
-  auto valid() const { return ::fornax::validated(*this); } \
-  auto to(::fornax::Device device) const { return ::fornax::moved(*this, device); }
+#define FORNAX_MODULE_MEMBERS                                                            \
+  auto train() const { return ::fornax::trained(*this); }                                \
+  auto valid() const { return ::fornax::validated(*this); }                              \
+  auto to(::fornax::Device device, ::fornax::Site site = ::fornax::Site::here()) const { \
+    return ::fornax::moved(*this, device, site);                                         \
+  }
 // Up to 85 fields: each level of FORNAX_EXPAND rescans four times, and a rescan unfolds one field.
 #define FORNAX_EXPAND(...) \
   FORNAX_EXPAND3(FORNAX_EXPAND3(FORNAX_EXPAND3(FORNAX_EXPAND3(__VA_ARGS__))))
@@ -169,10 +171,11 @@ struct LoadOptions {
 // The work behind the templates below, on leaves.
 void track(const Leaves& leaves);
 void untrack(const Leaves& leaves);
-void move(const Leaves& leaves, const Device& device);
+void move(const Leaves& leaves, const Device& device, Site site = Site::here());
 void freeze(const Leaves& leaves);
 State named(const Leaves& leaves, bool with_buffers);
-LoadReport load_state(const Leaves& leaves, const State& state, LoadOptions o = {});
+LoadReport load_state(const Leaves& leaves, const State& state, LoadOptions o = {},
+                      Site site = Site::here());
 int64_t count_parameters(const Leaves& leaves);
 std::string summary(const Leaves& leaves);
 // Replaces each distinct tensor once: fields that share a tensor share its successor.  Parameters
@@ -192,8 +195,8 @@ M validated(M module) {
   return module;
 }
 template <Module M>
-M moved(M module, const Device& device) {
-  move(leaves(module), device);
+M moved(M module, const Device& device, Site site = Site::here()) {
+  move(leaves(module), device, site);
   return module;
 }
 
@@ -232,8 +235,8 @@ State state_of(const M& module) {
 }
 // Puts the tensors of `state` in place, on the module's device, tracked where the old ones were.
 template <Module M>
-LoadReport load_state(M& module, const State& state, LoadOptions o = {}) {
-  return load_state(leaves(module), state, o);
+LoadReport load_state(M& module, const State& state, LoadOptions o = {}, Site site = Site::here()) {
+  return load_state(leaves(module), state, o, site);
 }
 
 }  // namespace fornax

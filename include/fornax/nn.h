@@ -3,11 +3,12 @@
 // A layer made on an autodiff device tracks its parameters and is in training mode, else call
 // train().  Layers are modules (module.h) and values.  Calling one is safe from several threads,
 // except BatchNorm in training mode, which updates its running statistics.
+//
+// Errors name the line that made or called a layer: that is what the last parameter, `site`, is
+// for.
 #pragma once
 #include <fornax/module.h>
 #include <fornax/ops.h>
-
-#include <type_traits>
 
 namespace fornax::nn {
 
@@ -24,7 +25,7 @@ struct Initializer {
   double a = 0, b = 0;        // the constant or gain; low and high; mean and deviation
 
   // Not tracked.  Error(shape): orthogonal of fewer than two axes.
-  Tensor operator()(const Shape& shape, Fan fan, Options o = {}) const;
+  Tensor operator()(const Shape& shape, Fan fan, Options o = {}, Site site = Site::here()) const;
 };
 Initializer constant(double value);
 Initializer uniform(double low, double high);
@@ -51,8 +52,11 @@ struct LinearOptions {
 struct Linear {
   Tensor weight;  // [in, out]
   Tensor bias;    // [out] or undefined
-  Linear(int64_t in, int64_t out, LinearOptions o = {});
-  Tensor operator()(const Tensor& x) const { return linear(x, weight, bias); }
+  // Error(shape): sizes below 1.
+  Linear(int64_t in, int64_t out, LinearOptions o = {}, Site site = Site::here());
+  Tensor operator()(const Tensor& x, Site site = Site::here()) const {
+    return linear(x, weight, bias, site);
+  }
   FORNAX_FIELDS(weight, bias)
 };
 
@@ -70,8 +74,10 @@ struct Conv2d {
   Tensor bias;    // [out] or undefined
   ConvOptions options;
   // Error(shape): sizes below 1, or channels that the groups do not divide.
-  Conv2d(int64_t in, int64_t out, Pair kernel, Conv2dOptions o = {});
-  Tensor operator()(const Tensor& x) const { return conv2d(x, weight, bias, options); }
+  Conv2d(int64_t in, int64_t out, Pair kernel, Conv2dOptions o = {}, Site site = Site::here());
+  Tensor operator()(const Tensor& x, Site site = Site::here()) const {
+    return conv2d(x, weight, bias, options, site);
+  }
   FORNAX_FIELDS(weight, bias)
 };
 
@@ -83,8 +89,11 @@ struct EmbeddingOptions {
 // Integers of any shape pick rows: [...] gives [..., width].
 struct Embedding {
   Tensor weight;  // [count, width]
-  Embedding(int64_t count, int64_t width, EmbeddingOptions o = {});
-  Tensor operator()(const Tensor& ids) const { return embedding(ids, weight); }
+  // Error(shape): sizes below 1.
+  Embedding(int64_t count, int64_t width, EmbeddingOptions o = {}, Site site = Site::here());
+  Tensor operator()(const Tensor& ids, Site site = Site::here()) const {
+    return embedding(ids, weight, site);
+  }
   FORNAX_FIELDS(weight)
 };
 
@@ -102,9 +111,10 @@ struct BatchNorm {
   mutable Buffer running_mean, running_var;  // [c]; updated by calls in training mode
   Mode mode;
   double epsilon, momentum;
-  explicit BatchNorm(int64_t channels, BatchNormOptions o = {});
+  // Error(shape): no channels.
+  explicit BatchNorm(int64_t channels, BatchNormOptions o = {}, Site site = Site::here());
   // Error(shape): fewer than two values per channel in training.
-  Tensor operator()(const Tensor& x) const;
+  Tensor operator()(const Tensor& x, Site site = Site::here()) const;
   FORNAX_FIELDS(weight, bias, running_mean, running_var, mode)
 };
 
@@ -119,10 +129,12 @@ struct LayerNorm {
   Tensor weight, bias;  // [shape] or undefined
   int64_t axes;
   double epsilon;
-  explicit LayerNorm(const Shape& shape, LayerNormOptions o = {});
-  explicit LayerNorm(int64_t size, LayerNormOptions o = {}) : LayerNorm(Shape{size}, o) {}
-  Tensor operator()(const Tensor& x) const {
-    return layer_norm(x, axes, {.weight = weight, .bias = bias, .epsilon = epsilon});
+  // Error(shape): sizes below 1.
+  explicit LayerNorm(const Shape& shape, LayerNormOptions o = {}, Site site = Site::here());
+  explicit LayerNorm(int64_t size, LayerNormOptions o = {}, Site site = Site::here())
+      : LayerNorm(Shape{size}, o, site) {}
+  Tensor operator()(const Tensor& x, Site site = Site::here()) const {
+    return layer_norm(x, axes, {.weight = weight, .bias = bias, .epsilon = epsilon}, site);
   }
   FORNAX_FIELDS(weight, bias)
 };
@@ -136,9 +148,10 @@ struct RmsNormOptions {
 struct RmsNorm {
   Tensor weight;  // [size]
   double epsilon;
-  explicit RmsNorm(int64_t size, RmsNormOptions o = {});
-  Tensor operator()(const Tensor& x) const {
-    return rms_norm(x, {.weight = weight, .epsilon = epsilon});
+  // Error(shape): a size below 1.
+  explicit RmsNorm(int64_t size, RmsNormOptions o = {}, Site site = Site::here());
+  Tensor operator()(const Tensor& x, Site site = Site::here()) const {
+    return rms_norm(x, {.weight = weight, .epsilon = epsilon}, site);
   }
   FORNAX_FIELDS(weight)
 };
@@ -149,8 +162,10 @@ struct Dropout {
   double probability = 0.5;
   Mode mode;
   // Error(value): the probability is not within [0, 1].
-  explicit Dropout(double probability = 0.5, Device device = {});
-  Tensor operator()(const Tensor& x) const { return mode.training ? dropout(x, probability) : x; }
+  explicit Dropout(double probability = 0.5, Device device = {}, Site site = Site::here());
+  Tensor operator()(const Tensor& x, Site site = Site::here()) const {
+    return mode.training ? dropout(x, probability, site) : x;
+  }
   FORNAX_FIELDS(mode)
 };
 
@@ -158,26 +173,34 @@ struct MaxPool2d {
   Pair kernel;
   PoolOptions options;
   explicit MaxPool2d(Pair kernel, PoolOptions options = {}) : kernel(kernel), options(options) {}
-  Tensor operator()(const Tensor& x) const { return max_pool2d(x, kernel, options); }
+  Tensor operator()(const Tensor& x, Site site = Site::here()) const {
+    return max_pool2d(x, kernel, options, site);
+  }
   FORNAX_FIELDS()
 };
 struct AvgPool2d {
   Pair kernel;
   PoolOptions options;
   explicit AvgPool2d(Pair kernel, PoolOptions options = {}) : kernel(kernel), options(options) {}
-  Tensor operator()(const Tensor& x) const { return avg_pool2d(x, kernel, options); }
+  Tensor operator()(const Tensor& x, Site site = Site::here()) const {
+    return avg_pool2d(x, kernel, options, site);
+  }
   FORNAX_FIELDS()
 };
 // [n, ...] gives [n, product of the others].
 struct Flatten {
-  Tensor operator()(const Tensor& x) const { return x.flatten(1); }
+  Tensor operator()(const Tensor& x, Site site = Site::here()) const {
+    return x.flatten(1, -1, site);
+  }
   FORNAX_FIELDS()
 };
 
-#define FORNAX_ACTIVATION(Name, function)                                    \
-  struct Name {                                                              \
-    Tensor operator()(const Tensor& x) const { return fornax::function(x); } \
-    FORNAX_FIELDS()                                                          \
+#define FORNAX_ACTIVATION(Name, function)                                \
+  struct Name {                                                          \
+    Tensor operator()(const Tensor& x, Site site = Site::here()) const { \
+      return fornax::function(Operand(x, site));                         \
+    }                                                                    \
+    FORNAX_FIELDS()                                                      \
   };
 FORNAX_ACTIVATION(Relu, relu)
 FORNAX_ACTIVATION(Gelu, gelu)
@@ -194,7 +217,7 @@ struct Sequential;
 
 template <>
 struct Sequential<> {
-  Tensor operator()(const Tensor& x) const { return x; }
+  Tensor operator()(const Tensor& x, Site = {}) const { return x; }
   template <class Visitor>
   void each_from(int, Visitor&) {}
 };
@@ -205,7 +228,13 @@ struct Sequential<First, Rest...> {
   Sequential<Rest...> rest;
   Sequential(First layer, Rest... others) : first(std::move(layer)), rest{std::move(others)...} {}
 
-  Tensor operator()(const Tensor& x) const { return rest(first(x)); }
+  Tensor operator()(const Tensor& x, Site site = Site::here()) const {
+    if constexpr (requires { first(x, site); }) {
+      return rest(first(x, site), site);
+    } else {
+      return rest(first(x), site);
+    }
+  }
 
   template <class Visitor>
   void each(Visitor&& visitor) {

@@ -30,8 +30,9 @@ class Memory {
   Slot& at(const std::string& path, size_t hint);
   // "conv.weight.steps" and "conv.weight.<name>" per parameter, in the order of the first step.
   State state() const;
-  // Error(value): a path that does not end in one of the names; nothing is changed then.
-  void load(const State& state);
+  // Error(value): a path that does not end in one of the names, or steps that are no count of
+  // steps; nothing is changed then.
+  void load(const State& state, Site site = Site::here());
   size_t size() const { return slots_.size(); }
 
  private:
@@ -43,26 +44,30 @@ class Memory {
 // The successor of a parameter, from its gradient and what is remembered of it.
 using Update =
     FunctionRef<Tensor(const Tensor& parameter, const Tensor& gradient, Memory::Slot& slot)>;
-// One step of any optimizer.  Error(value): no parameter has a gradient.
-void step(const Leaves& leaves, Memory& memory, Update update);
+// One step of any optimizer.  Error(value): no parameter has a gradient.  Error(shape),
+// Error(dtype): what was loaded for a parameter is of another type than it.
+void step(const Leaves& leaves, Memory& memory, Update update, Site site = Site::here());
+
+// Options are checked where an optimizer is made and at each step, as they may change between:
+// Error(value) names the one that is out of its range, of which NaN always is.
 
 struct SgdOptions {
-  double learning_rate = 0.01;
+  double learning_rate = 0.01;  // this and the next: finite, at least 0
   double momentum = 0;
-  double dampening = 0;     // of gradients that enter the momentum, from the second step on
-  double weight_decay = 0;  // added to the gradient: L2
-  bool nesterov = false;    // Error(value) at a step: without momentum, or with dampening
+  double dampening = 0;     // of gradients that enter the momentum, from the second step on; finite
+  double weight_decay = 0;  // added to the gradient: L2; finite, at least 0
+  bool nesterov = false;    // needs momentum and no dampening
 };
 class Sgd {
  public:
-  explicit Sgd(SgdOptions o = {}) : options(o) {}
+  explicit Sgd(SgdOptions o = {}, Site site = Site::here());
   template <Module M>
-  void step(M& module) {
-    step(leaves(module));
+  void step(M& module, Site site = Site::here()) {
+    step(leaves(module), site);
   }
-  void step(const Leaves& leaves);
+  void step(const Leaves& leaves, Site site = Site::here());
   State state() const { return memory_.state(); }
-  void load_state(const State& state) { memory_.load(state); }
+  void load_state(const State& state, Site site = Site::here()) { memory_.load(state, site); }
 
   SgdOptions options;
 
@@ -72,21 +77,21 @@ class Sgd {
 };
 
 struct AdamOptions {
-  double learning_rate = 1e-3;
-  double beta1 = 0.9, beta2 = 0.999;
-  double epsilon = 1e-8;    // outside the root
-  double weight_decay = 0;  // added to the gradient: L2
+  double learning_rate = 1e-3;        // this, epsilon and weight_decay: finite, at least 0
+  double beta1 = 0.9, beta2 = 0.999;  // within [0, 1)
+  double epsilon = 1e-8;              // outside the root
+  double weight_decay = 0;            // added to the gradient: L2
 };
 class Adam {
  public:
-  explicit Adam(AdamOptions o = {}) : options(o) {}
+  explicit Adam(AdamOptions o = {}, Site site = Site::here());
   template <Module M>
-  void step(M& module) {
-    step(leaves(module));
+  void step(M& module, Site site = Site::here()) {
+    step(leaves(module), site);
   }
-  void step(const Leaves& leaves);
+  void step(const Leaves& leaves, Site site = Site::here());
   State state() const { return memory_.state(); }
-  void load_state(const State& state) { memory_.load(state); }
+  void load_state(const State& state, Site site = Site::here()) { memory_.load(state, site); }
 
   AdamOptions options;
 
@@ -96,21 +101,21 @@ class Adam {
 };
 
 struct AdamWOptions {
-  double learning_rate = 1e-3;
+  double learning_rate = 1e-3;  // ranges as in AdamOptions
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;       // outside the root
   double weight_decay = 0.01;  // shrinks the parameter directly
 };
 class AdamW {
  public:
-  explicit AdamW(AdamWOptions o = {}) : options(o) {}
+  explicit AdamW(AdamWOptions o = {}, Site site = Site::here());
   template <Module M>
-  void step(M& module) {
-    step(leaves(module));
+  void step(M& module, Site site = Site::here()) {
+    step(leaves(module), site);
   }
-  void step(const Leaves& leaves);
+  void step(const Leaves& leaves, Site site = Site::here());
   State state() const { return memory_.state(); }
-  void load_state(const State& state) { memory_.load(state); }
+  void load_state(const State& state, Site site = Site::here()) { memory_.load(state, site); }
 
   AdamWOptions options;
 
@@ -130,10 +135,10 @@ concept Optimizer = requires(T& optimizer, const T& fixed, const Leaves& leaves,
 // Scales all gradients by one factor so that their joint 2-norm is at most `most`; call it once,
 // after the last backward().  Returns the norm before, unread.  A norm that is not finite leaves
 // the gradients as they are.  Error(value): no parameter has a gradient.
-Tensor clip_gradients(const Leaves& leaves, double most);
+Tensor clip_gradients(const Leaves& leaves, double most, Site site = Site::here());
 template <Module M>
-Tensor clip_gradients(M& module, double most) {
-  return clip_gradients(leaves(module), most);
+Tensor clip_gradients(M& module, double most, Site site = Site::here()) {
+  return clip_gradients(leaves(module), most, site);
 }
 
 // Rises linearly from 0 for `warmup` steps, then falls along half a cosine from `peak` to `floor`,

@@ -14,9 +14,9 @@ namespace fornax::train {
 // added keeps no graph alive.
 class Average {
  public:
-  void add(const Tensor& value, double weight = 1);
+  void add(const Tensor& value, double weight = 1, Site site = Site::here());
   // Waits for what was added.  NaN when that is nothing.
-  double value() const;
+  double value(Site site = Site::here()) const;
   double weight() const { return weight_; }
 
  private:
@@ -28,7 +28,7 @@ class Average {
 // ends it.  One at a time per process.
 class Interrupt {
  public:
-  Interrupt();
+  explicit Interrupt(Site site = Site::here());  // Error(value): another one lives
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

@@ -131,7 +131,13 @@ Device::Device(std::string_view name, Site site) {
     }
     names += (i ? ", " : "") + full;
   }
-  fail(ErrorKind::device, "device: there is no \"{}\"; usable here: {}", name, names);
+  std::string reason;
+  const std::string kind(name.substr(0, name.find(':')));
+  for (const DeviceListing& absent : found().absent) {
+    const bool wanted = absent.name == kind || absent.name.ends_with("<" + kind + ">");
+    if (wanted) reason = fmt::format(" ({})", absent.description);
+  }
+  fail(ErrorKind::device, "device: there is no \"{}\"{}; usable here: {}", name, reason, names);
 }
 
 Device Device::from_physical(int number) {

@@ -17,7 +17,8 @@ void check_position(const char* op, int64_t position, int64_t size) {
 
 }  // namespace
 
-Batch stacked(const std::vector<Example>& examples, const Device& device) {
+Batch stacked(const std::vector<Example>& examples, const Device& device, Site site) {
+  const Call call("stacked", site);
   std::vector<Tensor> inputs, targets;
   for (const Example& example : examples) {
     inputs.push_back(example.input);
@@ -26,8 +27,9 @@ Batch stacked(const std::vector<Example>& examples, const Device& device) {
   return {stack(inputs).to(device), stack(targets).to(device)};
 }
 
-InMemory::InMemory(Tensor inputs, Tensor targets)
+InMemory::InMemory(Tensor inputs, Tensor targets, Site site)
     : inputs_(std::move(inputs)), targets_(std::move(targets)) {
+  const Call call("in_memory", site);
   if (inputs_.rank() == 0 || targets_.rank() == 0 || inputs_.shape(0) != targets_.shape(0)) {
     fail(ErrorKind::shape,
          "in_memory: inputs are {}, targets {}; both need a first axis, of the same size",
@@ -35,23 +37,26 @@ InMemory::InMemory(Tensor inputs, Tensor targets)
   }
 }
 
-Example InMemory::get(int64_t i) const {
+Example InMemory::get(int64_t i, Site site) const {
+  const Call call("in_memory", site);
   check_position("in_memory", i, size());
   return {inputs_.select(0, i), targets_.select(0, i)};
 }
 
-Batch InMemory::batch(std::span<const int64_t> positions, const Device& device) const {
+Batch InMemory::batch(std::span<const int64_t> positions, const Device& device, Site site) const {
+  const Call call("in_memory", site);
   for (const int64_t position : positions) check_position("in_memory", position, size());
   const Tensor index = from(positions, {int64_t(positions.size())}, inputs_.device());
   return {inputs_.take(index).to(device), targets_.take(index.to(targets_.device())).to(device)};
 }
 
-Example Pictures::get(int64_t i) const {
-  const Batch one = batch(std::span(&i, 1), Device("cpu"));
+Example Pictures::get(int64_t i, Site site) const {
+  const Batch one = batch(std::span(&i, 1), Device("cpu"), site);
   return {one.inputs.select(0, 0), one.targets.select(0, 0)};
 }
 
-Batch Pictures::batch(std::span<const int64_t> positions, const Device& device) const {
+Batch Pictures::batch(std::span<const int64_t> positions, const Device& device, Site site) const {
+  const Call call("pictures", site);
   std::array<float, 256> scaled;
   for (size_t byte = 0; byte < scaled.size(); byte++) {
     scaled[byte] = (float(byte) / 255 - mean) / deviation;

@@ -1,7 +1,7 @@
 // IDX files, plain or gzipped, and the data sets that come as such.
 //
-// Nothing in a file is trusted: sizes are compared with what the file can hold before memory is
-// taken, and every byte must be accounted for.
+// Nothing in a file is trusted: sizes are compared with what the file can hold, memory is taken as
+// bytes arrive, and every byte must be accounted for.
 #include <fcntl.h>
 #include <fornax/data.h>
 #include <sys/stat.h>
@@ -12,6 +12,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/error.h"
 
@@ -56,18 +57,19 @@ class Input {
   // The most bytes there can be.
   uint64_t bound() const { return compressed_ ? size_ * kMostCompression : size_; }
 
-  // Reads exactly `size` bytes.
-  void read(void* out, size_t size, const char* what) {
+  // Reads exactly `size` bytes, of `wanted` that are to come.
+  void read(void* out, size_t size, size_t wanted, const char* what) {
     uint8_t* at = static_cast<uint8_t*>(out);
     while (size > 0) {
       const int count = gzread(file_, at, unsigned(std::min<size_t>(size, 1 << 30)));
       if (count <= 0) {
         if (count < 0) refuse();
         fail(ErrorKind::io, "idx: {} is truncated: it ends within {}, {} bytes early", path_, what,
-             size);
+             wanted);
       }
       at += count;
       size -= size_t(count);
+      wanted -= size_t(count);
     }
   }
 
@@ -114,6 +116,21 @@ DType element_type(uint8_t code, const std::string& path) {
   }
 }
 
+// The `size` bytes that the header claims: memory is taken as they arrive, not on its word.
+void read_all(Input& input, std::vector<uint8_t>& bytes, size_t size, const std::string& path) {
+  constexpr size_t kFirst = size_t(1) << 20;
+  while (bytes.size() < size) {
+    const size_t before = bytes.size();
+    try {
+      bytes.resize(std::min(size, std::max(kFirst, before * 2)));
+    } catch (const std::bad_alloc&) {
+      fail(ErrorKind::out_of_memory, "idx: no memory for the {} bytes of elements of {}", size,
+           path);
+    }
+    input.read(&bytes[before], bytes.size() - before, size - before, "its elements");
+  }
+}
+
 // Files are big-endian.
 void to_native(std::vector<uint8_t>& bytes, size_t width) {
   if (std::endian::native == std::endian::big || width == 1) return;
@@ -127,10 +144,11 @@ constexpr const char* kClasses[] = {"t-shirt", "trouser", "pullover", "dress", "
 
 }  // namespace
 
-IdxArray read_idx(const std::string& path) {
+IdxArray read_idx(const std::string& path, Site site) {
+  const Call call("idx", site);
   Input input(path);
   uint8_t head[4];
-  input.read(head, 4, "its first four bytes");
+  input.read(head, 4, 4, "its first four bytes");
   if (head[0] != 0 || head[1] != 0) {
     fail(ErrorKind::io, "idx: {} starts with 0x{:02x}{:02x} instead of two zeros", path, head[0],
          head[1]);
@@ -143,7 +161,7 @@ IdxArray read_idx(const std::string& path) {
   uint64_t size = size_of(array.dtype);
   for (int axis = 0; axis < head[3]; axis++) {
     uint8_t word[4];
-    input.read(word, 4, "its list of sizes");
+    input.read(word, 4, 4, "its list of sizes");
     const uint64_t length = uint64_t(word[0]) << 24 | uint64_t(word[1]) << 16 |
                             uint64_t(word[2]) << 8 | uint64_t(word[3]);
     array.shape.push_back(int64_t(length));
@@ -153,8 +171,7 @@ IdxArray read_idx(const std::string& path) {
     fail(ErrorKind::io, "idx: {} says it holds {}, more than a file of its size can", path,
          text_of(array.shape));
   }
-  array.bytes.resize(size);
-  input.read(array.bytes.data(), size, "its elements");
+  read_all(input, array.bytes, size_t(size), path);
   if (!input.at_end()) {
     fail(ErrorKind::io, "idx: {} has bytes left over after the {} bytes of {}", path, size,
          text_of(array.shape));
@@ -163,7 +180,8 @@ IdxArray read_idx(const std::string& path) {
   return array;
 }
 
-Pictures fashion_mnist(const std::string& split, const std::string& folder) {
+Pictures fashion_mnist(const std::string& split, const std::string& folder, Site site) {
+  const Call call("fashion_mnist", site);
   if (split != "train" && split != "test") {
     fail(ErrorKind::value, "fashion_mnist: there is no split \"{}\"; choose \"train\" or \"test\"",
          split);

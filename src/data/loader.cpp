@@ -57,6 +57,7 @@ struct Epoch::Run {
   std::shared_ptr<const void> owner;  // keeps source and options alive
   const Source* source = nullptr;
   LoaderOptions options;
+  Site site;  // of the call of epoch(), for errors
   std::vector<int64_t> order;
   int64_t batches = 0;
 
@@ -70,7 +71,7 @@ struct Epoch::Run {
   Batch make(int64_t number) const {
     const size_t from = size_t(number * options.batch_size);
     const size_t count = std::min(size_t(options.batch_size), order.size() - from);
-    return source->batch(std::span(order).subspan(from, count), options.device);
+    return source->batch(std::span(order).subspan(from, count), options.device, site);
   }
 
   void work() {
@@ -98,7 +99,9 @@ struct Epoch::Run {
   bool next(Batch& batch) {
     if (stopped || given == batches) return false;
     if (workers.empty()) {
+      stopped = true;  // unless making it succeeds
       batch = make(given++);
+      stopped = false;
       return true;
     }
     std::unique_lock lock(mutex);
@@ -131,7 +134,8 @@ bool Epoch::next(Batch& batch) {
 
 Epoch::~Epoch() { delete run_; }
 
-Loader::Loader(Source source, LoaderOptions o) : shared_(nullptr) {
+Loader::Loader(Source source, LoaderOptions o, Site site) : shared_(nullptr) {
+  const Call call("loader", site);
   if (o.batch_size < 1 || o.workers < 0 || o.prefetch < 1) {
     fail(ErrorKind::value,
          "loader: batch_size is {}, workers {}, prefetch {}; they must be at least 1, 0 and 1",
@@ -165,12 +169,13 @@ std::vector<int64_t> Loader::order(int64_t epoch) const {
   return order;
 }
 
-Epoch Loader::epoch(int64_t number) const {
+Epoch Loader::epoch(int64_t number, Site site) const {
   const auto& state = shared_->state;
   auto run = std::make_unique<Epoch::Run>();
   run->owner = state;
   run->source = &state->source;
   run->options = state->options;
+  run->site = site;
   run->order = order(number);
   run->batches = shared_->batches;
   run->ring.resize(size_t(state->options.prefetch));

@@ -87,7 +87,11 @@ class Parser {
   void metadata() {
     if (has_metadata_) refuse("has __metadata__ twice");
     has_metadata_ = true;
+    std::unordered_set<std::string> keys;
     object([&](std::string key) {
+      if (!keys.insert(key).second) {
+        refuse(fmt::format("has the metadata key \"{}\" twice", key));
+      }
       header_.metadata.emplace_back(std::move(key),
                                     string("has metadata whose value is not a string"));
     });

@@ -116,6 +116,10 @@ struct Safetensors::File {
   std::string_view data;
   std::map<std::string_view, const Entry*> by_name;
 
+  static File* open(const std::string& path, SafetensorsOptions o, Site site) {
+    const Call call("safetensors", site);
+    return new File(path, o);
+  }
   File(const std::string& name, SafetensorsOptions o) : path(name), mapping(name) {
     const std::string_view json = header_of(mapping.bytes(), path, o.header_limit);
     header = parse_header(json, path);
@@ -128,8 +132,8 @@ struct Safetensors::File {
   }
 };
 
-Safetensors::Safetensors(const std::string& path, SafetensorsOptions o)
-    : file_(new File(path, o)) {}
+Safetensors::Safetensors(const std::string& path, SafetensorsOptions o, Site site)
+    : file_(File::open(path, o, site)) {}
 Safetensors::~Safetensors() { delete file_; }
 
 const std::vector<Entry>& Safetensors::entries() const { return file_->header.entries; }
@@ -144,7 +148,8 @@ std::optional<std::string> Safetensors::metadata(std::string_view key) const {
 
 bool Safetensors::contains(std::string_view name) const { return file_->by_name.contains(name); }
 
-Tensor Safetensors::read(std::string_view name, Device device) const {
+Tensor Safetensors::read(std::string_view name, Device device, Site site) const {
+  const Call call("safetensors", site);
   const auto found = file_->by_name.find(name);
   if (found == file_->by_name.end()) {
     std::vector<std::string_view> some;
@@ -157,7 +162,8 @@ Tensor Safetensors::read(std::string_view name, Device device) const {
   return file_->read(*found->second, device);
 }
 
-State Safetensors::state(std::string_view prefix, Device device) const {
+State Safetensors::state(std::string_view prefix, Device device, Site site) const {
+  const Call call("safetensors", site);
   State state;
   for (const Entry& entry : entries()) {
     if (!entry.name.starts_with(prefix)) continue;
@@ -166,17 +172,38 @@ State Safetensors::state(std::string_view prefix, Device device) const {
   return state;
 }
 
-State read_safetensors(const std::string& path, Device device, SafetensorsOptions o) {
-  return Safetensors(path, o).state("", device);
+State read_safetensors(const std::string& path, Device device, SafetensorsOptions o, Site site) {
+  return Safetensors(path, o, site).state("", device, site);
 }
 
-void write_safetensors(const std::string& path, const State& state, const Metadata& metadata) {
-  std::set<std::string_view> names;
+namespace {
+// The format has objects, whose names must differ.
+void check_writing(const State& state, const Metadata& metadata) {
+  std::set<std::string_view> names, keys;
   for (const NamedTensor& item : state) {
-    if (!names.insert(item.path).second || item.path == "__metadata__") {
+    if (!item.value.defined()) {
+      fail(ErrorKind::value, "safetensors: cannot write \"{}\": the tensor is undefined",
+           item.path);
+    }
+    if (item.path == "__metadata__") {
+      fail(ErrorKind::value, "safetensors: no tensor can be called __metadata__, which is taken");
+    }
+    if (!names.insert(item.path).second) {
       fail(ErrorKind::value, "safetensors: cannot write two tensors called \"{}\"", item.path);
     }
   }
+  for (const auto& [key, value] : metadata) {
+    if (!keys.insert(key).second) {
+      fail(ErrorKind::value, "safetensors: cannot write two metadata with the key \"{}\"", key);
+    }
+  }
+}
+}  // namespace
+
+void write_safetensors(const std::string& path, const State& state, const Metadata& metadata,
+                       Site site) {
+  const Call call("safetensors", site);
+  check_writing(state, metadata);
   // Widest elements first keeps each tensor aligned for its type.
   std::vector<const NamedTensor*> items;
   for (const NamedTensor& item : state) items.push_back(&item);

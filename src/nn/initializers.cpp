@@ -61,7 +61,8 @@ Tensor orthogonal_start(const Shape& shape, double gain, Options o) {
 
 }  // namespace
 
-Tensor Initializer::operator()(const Shape& shape, Fan fan, Options o) const {
+Tensor Initializer::operator()(const Shape& shape, Fan fan, Options o, Site site) const {
+  const Call call("initializer", site);
   const double by = divisor(scale, fan);
   Tensor value;
   switch (kind) {

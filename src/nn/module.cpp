@@ -114,7 +114,8 @@ void untrack(const Leaves& leaves) {
   }
 }
 
-void move(const Leaves& leaves, const Device& device) {
+void move(const Leaves& leaves, const Device& device, Site site) {
+  const Call call("to", site);
   const auto there = [](const Tensor& tensor, Leaf::Kind, const void* context) {
     const Tensor value = tensor.detach().to(*static_cast<const Device*>(context));
     return tensor.requires_grad() ? value.require_grad() : value;
@@ -139,7 +140,8 @@ State named(const Leaves& leaves, bool with_buffers) {
   return state;
 }
 
-LoadReport load_state(const Leaves& leaves, const State& state, LoadOptions o) {
+LoadReport load_state(const Leaves& leaves, const State& state, LoadOptions o, Site site) {
+  const Call call("load_state", site);
   LoadReport report = compare(leaves, state);
   if (o.strict && !report.ok()) {
     fail(ErrorKind::value,

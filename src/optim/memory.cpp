@@ -14,6 +14,9 @@
 namespace fornax::optim {
 namespace {
 
+// Further on steps could not be told apart as f64, in which formulas raise numbers to them.
+constexpr int64_t kMostSteps = int64_t(1) << 53;
+
 // Distinct tracked parameters with a gradient, each under the first of its paths.
 std::vector<const Leaf*> with_gradient(const char* op, const Leaves& leaves) {
   std::vector<const Leaf*> found;
@@ -39,14 +42,30 @@ std::vector<const Leaf*> with_gradient(const char* op, const Leaves& leaves) {
 void bring_along(Memory::Slot& slot, const Tensor& parameter) {
   for (Tensor& tensor : slot.tensors) {
     if (!tensor.defined()) continue;
-    if (tensor.shape() != parameter.shape()) {
-      fail(
-          ErrorKind::shape,
-          "step: the state of {} is {}, the parameter {}; load the state that belongs to the model",
-          slot.path, text_of(tensor.shape()), text_of(parameter.shape()));
+    if (tensor.shape() != parameter.shape() || tensor.dtype() != parameter.dtype()) {
+      fail(tensor.shape() != parameter.shape() ? ErrorKind::shape : ErrorKind::dtype,
+           "step: the state of {} is {}{}, the parameter {}{}; load the state that belongs to the "
+           "model",
+           slot.path, name_of(tensor.dtype()), text_of(tensor.shape()), name_of(parameter.dtype()),
+           text_of(parameter.shape()));
     }
     if (tensor.device() != parameter.device()) tensor = tensor.to(parameter.device());
   }
+}
+
+// The steps that a state says were done.
+int64_t steps_of(const NamedTensor& entry) {
+  const Tensor& value = entry.value;
+  if (value.dtype() != DType::i64 || value.element_count() != 1) {
+    fail(ErrorKind::value, "load_state: {} is {}{}; it must be one i64", entry.path,
+         name_of(value.dtype()), text_of(value.shape()));
+  }
+  const int64_t steps = value.item<int64_t>();
+  if (steps < 0 || steps > kMostSteps) {
+    fail(ErrorKind::value, "load_state: {} is {}; it must be within 0 and {}", entry.path, steps,
+         kMostSteps);
+  }
+  return steps;
 }
 
 struct Successor {
@@ -78,7 +97,8 @@ State Memory::state() const {
   return state;
 }
 
-void Memory::load(const State& state) {
+void Memory::load(const State& state, Site site) {
+  const Call call("load_state", site);
   Memory fresh = *this;
   fresh.slots_.clear();
   for (const NamedTensor& entry : state) {
@@ -86,7 +106,7 @@ void Memory::load(const State& state) {
     const std::string path = entry.path.substr(0, dot), name = entry.path.substr(dot);
     Slot& slot = fresh.at(path, fresh.slots_.size() - 1);
     if (name == ".steps") {
-      slot.steps = entry.value.item<int64_t>();
+      slot.steps = steps_of(entry);
       continue;
     }
     const auto known = std::find_if(names_, names_ + width_, [&](const char* candidate) {
@@ -103,7 +123,8 @@ void Memory::load(const State& state) {
   *this = std::move(fresh);
 }
 
-void step(const Leaves& leaves, Memory& memory, Update update) {
+void step(const Leaves& leaves, Memory& memory, Update update, Site site) {
+  const Call call("step", site);
   const NoGrad no_grad;
   std::vector<Device> devices;
   std::vector<Successor> successors;
@@ -131,7 +152,8 @@ void step(const Leaves& leaves, Memory& memory, Update update) {
   for (const Device& device : devices) device.flush();
 }
 
-Tensor clip_gradients(const Leaves& leaves, double most) {
+Tensor clip_gradients(const Leaves& leaves, double most, Site site) {
+  const Call call("clip_gradients", site);
   if (!(most >= 0)) {
     fail(ErrorKind::value, "clip_gradients: the largest norm is {}; it must not be negative", most);
   }

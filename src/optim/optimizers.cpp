@@ -10,6 +10,40 @@
 namespace fornax::optim {
 namespace {
 
+void check(const char* name, double value, bool ok, const char* rule) {
+  if (!ok) fail(ErrorKind::value, "{} is {}; it must be {}", name, value, rule);
+}
+void check_not_negative(const char* name, double value) {
+  check(name, value, std::isfinite(value) && value >= 0, "finite and at least 0");
+}
+
+void check_options(const SgdOptions& o, Site site) {
+  const Call call("sgd", site);
+  check_not_negative("sgd: learning_rate", o.learning_rate);
+  check_not_negative("sgd: momentum", o.momentum);
+  check("sgd: dampening", o.dampening, std::isfinite(o.dampening), "finite");
+  check_not_negative("sgd: weight_decay", o.weight_decay);
+  if (o.nesterov && (o.momentum == 0 || o.dampening != 0)) {
+    fail(ErrorKind::value,
+         "sgd: nesterov needs momentum and no dampening; momentum is {}, dampening {}", o.momentum,
+         o.dampening);
+  }
+}
+
+void check_options(const AdamOptions& o, Site site) {
+  const Call call("adam", site);
+  check_not_negative("adam: learning_rate", o.learning_rate);
+  check("adam: beta1", o.beta1, o.beta1 >= 0 && o.beta1 < 1, "within [0, 1)");
+  check("adam: beta2", o.beta2, o.beta2 >= 0 && o.beta2 < 1, "within [0, 1)");
+  check_not_negative("adam: epsilon", o.epsilon);
+  check_not_negative("adam: weight_decay", o.weight_decay);
+}
+
+// AdamW differs by its defaults and by Decay.
+AdamOptions adam_options(const AdamWOptions& o) {
+  return {o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay};
+}
+
 // Whether weight decay shrinks the parameter directly instead of joining the gradient.
 enum class Decay { joined, direct };
 
@@ -76,34 +110,37 @@ class AdamUpdate {
 
 }  // namespace
 
-void Sgd::step(const Leaves& leaves) {
+Sgd::Sgd(SgdOptions o, Site site) : options(o) { check_options(options, site); }
+
+void Sgd::step(const Leaves& leaves, Site site) {
   const SgdOptions& o = options;
-  if (o.nesterov && (o.momentum <= 0 || o.dampening != 0)) {
-    fail(ErrorKind::value,
-         "sgd: nesterov needs momentum and no dampening; momentum is {}, dampening {}", o.momentum,
-         o.dampening);
-  }
-  optim::step(leaves, memory_,
-              [&o](const Tensor& parameter, const Tensor& gradient, Memory::Slot& slot) {
-                Tensor g = gradient;
-                if (o.weight_decay != 0) g = g + parameter * o.weight_decay;
-                if (o.momentum != 0) {
-                  Tensor& velocity = slot.tensors[0];
-                  velocity = velocity.defined() ? velocity * o.momentum + g * (1 - o.dampening) : g;
-                  g = o.nesterov ? g + velocity * o.momentum : velocity;
-                }
-                return parameter - g * o.learning_rate;
-              });
+  check_options(o, site);
+  const auto update = [&o](const Tensor& parameter, const Tensor& gradient, Memory::Slot& slot) {
+    Tensor g = gradient;
+    if (o.weight_decay != 0) g = g + parameter * o.weight_decay;
+    if (o.momentum != 0) {
+      Tensor& velocity = slot.tensors[0];
+      velocity = velocity.defined() ? velocity * o.momentum + g * (1 - o.dampening) : g;
+      g = o.nesterov ? g + velocity * o.momentum : velocity;
+    }
+    return parameter - g * o.learning_rate;
+  };
+  optim::step(leaves, memory_, update, site);
 }
 
-void Adam::step(const Leaves& leaves) {
-  optim::step(leaves, memory_, AdamUpdate(options, Decay::joined));
+Adam::Adam(AdamOptions o, Site site) : options(o) { check_options(options, site); }
+
+void Adam::step(const Leaves& leaves, Site site) {
+  check_options(options, site);
+  optim::step(leaves, memory_, AdamUpdate(options, Decay::joined), site);
 }
 
-void AdamW::step(const Leaves& leaves) {
-  const AdamOptions o{options.learning_rate, options.beta1, options.beta2, options.epsilon,
-                      options.weight_decay};
-  optim::step(leaves, memory_, AdamUpdate(o, Decay::direct));
+AdamW::AdamW(AdamWOptions o, Site site) : options(o) { check_options(adam_options(o), site); }
+
+void AdamW::step(const Leaves& leaves, Site site) {
+  const AdamOptions o = adam_options(options);
+  check_options(o, site);
+  optim::step(leaves, memory_, AdamUpdate(o, Decay::direct), site);
 }
 
 }  // namespace fornax::optim

@@ -332,10 +332,22 @@ CodeCache& code_cache() {
 
 namespace fornax::cache {
 
-std::vector<Entry> list() { return runtime::code_cache().list(); }
-int64_t clear() { return runtime::code_cache().clear(); }
-int64_t export_to(const std::string& path) { return runtime::code_cache().export_to(path); }
-int64_t import_from(const std::string& path) { return runtime::code_cache().import_from(path); }
+std::vector<Entry> list(Site site) {
+  const Call call("cache", site);
+  return runtime::code_cache().list();
+}
+int64_t clear(Site site) {
+  const Call call("cache", site);
+  return runtime::code_cache().clear();
+}
+int64_t export_to(const std::string& path, Site site) {
+  const Call call("cache", site);
+  return runtime::code_cache().export_to(path);
+}
+int64_t import_from(const std::string& path, Site site) {
+  const Call call("cache", site);
+  return runtime::code_cache().import_from(path);
+}
 std::string path() { return runtime::code_cache().path(); }
 
 }  // namespace fornax::cache

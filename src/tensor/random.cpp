@@ -3,6 +3,7 @@
 // plans do not depend on them.  Safe from any thread; the order of calls decides who gets which
 // numbers.
 #include <fornax/ops.h>
+#include <fornax/random.h>
 
 #include <cmath>
 #include <numbers>
@@ -66,6 +67,17 @@ void check_floating(const char* name, DType dtype) {
 }
 
 }  // namespace
+
+RandomState random_state(const Device& device) {
+  const PhysicalDevice& physical = physical_device(device.physical());
+  return {physical.seed.load(), physical.counter.load()};
+}
+
+void set_random_state(const Device& device, const RandomState& state) {
+  PhysicalDevice& physical = physical_device(device.physical());
+  physical.seed.store(state.seed);
+  physical.counter.store(state.counter);
+}
 
 Tensor uniform(Shape shape, double low, double high, Options o, Site site) {
   Call call("uniform", site);

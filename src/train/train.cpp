@@ -51,17 +51,19 @@ void on_interrupt(int) {
 
 }  // namespace
 
-void Average::add(const Tensor& value, double weight) {
+void Average::add(const Tensor& value, double weight, Site site) {
+  const Call call("average", site);
   const Tensor part = value.detach() * weight;
   sum_ = sum_.defined() ? sum_ + part : part;
   weight_ += weight;
 }
 
-double Average::value() const {
-  return sum_.defined() ? sum_.item<double>() / weight_ : std::nan("");
+double Average::value(Site site) const {
+  return sum_.defined() ? sum_.item<double>(site) / weight_ : std::nan("");
 }
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(Site site) {
+  const Call call("interrupt", site);
   if (listening.exchange(true)) {
     fail(ErrorKind::value, "interrupt: another one lives; keep one per process");
   }

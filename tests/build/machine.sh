@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What the processor lacks, or the process may not use: narrower instructions, more threads than
-# there are, one processor of several.
+# there are, one processor of several.  And what fornax doctor warns of.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$1 failed=0
@@ -32,4 +32,8 @@ says ", 64 threads" env FORNAX_THREADS=64 "${doctor[@]}"
 says "[  PASSED  ]" env FORNAX_THREADS=64 "$build/tests/flex_kernels"
 first=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/')
 says ", 1 thread" taskset -c "$first" "${doctor[@]}"
+says "warning: this process may use one thread only" taskset -c "$first" "${doctor[@]}"
+says "warning: threads = 1: one thread computes" env FORNAX_THREADS=1 "${doctor[@]}"
+says "warning: eager = true: nothing is fused" env FORNAX_EAGER=true "${doctor[@]}"
+says "warning: verify = true: every graph is checked" env FORNAX_VERIFY=true "${doctor[@]}"
 exit $failed

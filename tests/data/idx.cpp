@@ -1,10 +1,14 @@
 // IDX files: whole, cut, lying and of other kinds.
 #include <fornax/data.h>
-#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "base/sanitizer.h"
+#include "tests/errors.h"
 
 namespace fornax::data {
 namespace {
@@ -108,14 +112,75 @@ TEST(Idx, every_cut_is_refused) {
 }
 
 TEST(Idx, missing_files_say_what_to_install) {
-  EXPECT_THROW(read_idx("/tmp"), Error);
-  try {
-    fashion_mnist("test", "/nowhere");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_SAYS(error.what(), "dataset-fashion-mnist");
-  }
-  EXPECT_THROW(fashion_mnist("validation"), Error);
+  const auto refusal = [](const auto& work) { return message_of(ErrorKind::io, work); };
+  expect_words(refusal([] { read_idx("/nowhere"); }), "idx: cannot open /nowhere: No such file");
+  expect_words(refusal([] { read_idx("/tmp"); }), "idx: /tmp is not a file");
+  expect_words(refusal([] { fashion_mnist("test", "/nowhere"); }),
+               "fashion_mnist: there is no /nowhere/t10k-images-idx3-ubyte.gz; install the package "
+               "dataset-fashion-mnist or name the folder that has it");
+  expect_words(message_of(ErrorKind::value, [] { fashion_mnist("validation"); }),
+               "fashion_mnist: there is no split \"validation\"; choose \"train\" or \"test\"");
+}
+
+// What a folder with these files as its test set is refused for.
+std::string complaint(const std::string& images, const std::string& labels) {
+  std::string folder = "/tmp/fornax-idx-XXXXXX";
+  EXPECT_TRUE(mkdtemp(folder.data()));
+  std::ofstream(folder + "/t10k-images-idx3-ubyte", std::ios::binary) << images;
+  std::ofstream(folder + "/t10k-labels-idx1-ubyte", std::ios::binary) << labels;
+  const std::string message = message_of(ErrorKind::io, [&] { fashion_mnist("test", folder); });
+  std::filesystem::remove_all(folder);
+  return message;
+}
+
+TEST(FashionMnist, files_that_do_not_match_are_refused) {
+  const std::string images = head(8, {2, 1, 3}) + "abcdef", labels = head(8, {2}) + "\1\2";
+  expect_words(complaint(images, head(8, {3}) + "\1\2\3"),
+               "has pictures u8 [2,1,3] and labels u8 [3], which do not match");
+  expect_words(complaint(head(8, {2, 3}) + "abcdef", labels), "has pictures u8 [2,3] and labels");
+  expect_words(complaint(head(9, {2, 1, 3}) + "abcdef", labels), "has pictures i8 [2,1,3]");
+  expect_words(complaint(head(8, {0, 1, 3}), head(8, {0})), "u8 [0,1,3] and labels u8 [0]");
+  expect_words(complaint(images, head(8, {2}) + "\1\12"), "has the label 10; labels are 0 to 9");
+}
+
+// Bytes that gzip cannot make smaller.
+std::string noise(size_t size) {
+  std::string bytes(size, '\0');
+  uint32_t state = 1;
+  for (char& byte : bytes) byte = char((state = state * 1664525 + 1013904223) >> 24);
+  return bytes;
+}
+
+TEST(Idx, takes_memory_for_what_arrives_not_for_what_is_claimed) {
+  if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "they take memory of their own";
+  const auto peak = [] {
+    rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;  // KiB
+  };
+  const std::string bytes = packed(head(8, {1 << 15, 1 << 15}) + noise(1 << 21));
+  const auto before = peak();
+  EXPECT_SAYS(complaint(bytes), "truncated: it ends within its elements, 1071644672 bytes early");
+  EXPECT_LT(peak() - before, 64 << 10);
+}
+
+// In a process of its own, which may take 128 MiB more than it has.
+[[noreturn]] void read_without_memory(const std::string& path) {
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = pages * size_t(sysconf(_SC_PAGESIZE)) + (rlim_t(128) << 20);
+  const rlimit limit{most, most};
+  setrlimit(RLIMIT_AS, &limit);
+  expect_words(message_of(ErrorKind::out_of_memory, [&] { read_idx(path); }),
+               "idx: no memory for the 1073741824 bytes of elements of " + path);
+  std::exit(testing::Test::HasFailure() ? 1 : 0);
+}
+
+TEST(Idx, more_than_memory_holds_is_an_error) {
+  if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "they need more than the bound";
+  const std::string start = head(8, {1 << 15, 1 << 15}) + noise(1 << 21);
+  const File file(packed(start + std::string(size_t(126) << 20, '\0')));
+  EXPECT_EXIT(read_without_memory(file.path), testing::ExitedWithCode(0), "");
 }
 
 TEST(FashionMnist, whole_test_set) {

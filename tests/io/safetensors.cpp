@@ -1,11 +1,18 @@
 // Safetensors files, sound and broken, by the numbers of the case collection.
 #include <fornax/fornax.h>
-#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include "base/sanitizer.h"
+#include "tests/errors.h"
 
 namespace fornax {
 namespace {
@@ -149,7 +156,23 @@ TEST(Safetensors, C152_not_as_expected) {
       {"", "must start with {"},
       {"{\"a\":" + std::string(100000, '['), "of \"a\" needs an object"},
       {"{\"a\":" + std::string(100000, '{'), "name that is not a string"},
-      {"{\"__metadata__\":{\"k\":1}}", "not a string"},
+      {"{\"__metadata__\":{\"k\":1}}", "has metadata whose value is not a string"},
+      {"{\"__metadata__\":{},\"__metadata__\":{}}", "has __metadata__ twice"},
+      {R"({"__metadata__":{"k":"1","j":"2","k":"1"}})", "has the metadata key \"k\" twice"},
+      {R"({"a" {}})", "lacks a colon after a name"},
+      {R"({"__metadata__":{})", "has an object that does not end"},
+      {tensor_header("\"dtype\":\"F32\",\"data_offsets\":[0,4],\"shape\":3"),
+       "has a shape that is not an array"},
+      {tensor_header("\"dtype\":\"F32\",\"data_offsets\":[0,4],\"shape\":[1 1]"),
+       "has an array that does not end"},
+      {tensor_header("\"dtype\":\"F32\",\"data_offsets\":[0,4],\"shape\":[1,1,1,1,1,1,1,1,1]"),
+       "has more than 8 axes"},
+      {tensor_header("\"dtype\":\"F32\",\"data_offsets\":[0,4],\"shape\":[9223372036854775808]"),
+       "has a size that is too large"},
+      {tensor_header("\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":4"),
+       "has data_offsets that are not an array"},
+      {tensor_header("\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4,8]"), "not two numbers"},
+      {"{\"a\nb\":{}}", "has a control character in a string"},
       {"{\"a", "string that does not end"},
   };
   for (const auto& [header, words] : cases) EXPECT_SAYS(complaint(file_of(header, "1234")), words);
@@ -159,6 +182,9 @@ TEST(Safetensors, C152_not_as_expected) {
 TEST(Safetensors, C158_says_what_it_looks_like) {
   EXPECT_SAYS(complaint("PK\x03\x04" + std::string(100, 'x')), "zip archive");
   EXPECT_SAYS(complaint("<!DOCTYPE html><html></html>"), "web page");
+  EXPECT_SAYS(complaint("\x80\x02" + std::string(100, 'x')), "a pickle, as old PyTorch files");
+  EXPECT_SAYS(complaint("GGUF" + std::string(100, 'x')), "it looks like a GGUF file");
+  EXPECT_SAYS(complaint("\x1f\x8b" + std::string(100, 'x')), "compressed by gzip: unpack it first");
   EXPECT_SAYS(complaint("version https://git-lfs.github.com/spec/v1\n"), "git-lfs pointer");
 }
 
@@ -223,25 +249,129 @@ TEST(Safetensors, missing_tensor_names_some_that_exist) {
   const Place place;
   io::write_safetensors(place / "a", {{"weight", ones({2})}});
   const io::Safetensors file(place / "a");
-  try {
-    file.read("wieght");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_SAYS(error.what(), "such as weight");
-  }
-  EXPECT_THROW(io::Safetensors(place / "nothing"), Error);
-  EXPECT_THROW(io::Safetensors("/tmp"), Error);
+  const auto refusal = [](const auto& work) { return message_of(ErrorKind::io, work); };
+  expect_words(refusal([&] { file.read("wieght"); }),
+               "has no tensor \"wieght\" among its 1, such as weight");
+  expect_words(refusal([&] { io::Safetensors(place / "nothing"); }),
+               "safetensors: cannot open " + place / "nothing" + ": No such file");
+  expect_words(refusal([] { io::Safetensors("/tmp"); }), "safetensors: /tmp is not a file");
+}
+
+// In a process of its own, which may take 64 MiB more than it has.
+[[noreturn]] void open_without_memory(const std::string& path) {
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = pages * size_t(sysconf(_SC_PAGESIZE)) + (rlim_t(64) << 20);
+  const rlimit limit{most, most};
+  setrlimit(RLIMIT_AS, &limit);
+  expect_words(message_of(ErrorKind::io, [&] { io::Safetensors file(path); }),
+               "safetensors: cannot map the 1073741824 bytes of " + path + " to memory");
+  std::exit(testing::Test::HasFailure() ? 1 : 0);
+}
+
+TEST(Safetensors, one_that_cannot_be_mapped_is_an_error) {
+  if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "they need more than the bound";
+  const Place place;
+  write_bytes(place / "large", "x");
+  std::filesystem::resize_file(place / "large", size_t(1) << 30);
+  EXPECT_EXIT(open_without_memory(place / "large"), testing::ExitedWithCode(0), "");
+}
+
+TEST(Safetensors, writing_refuses_what_could_not_be_read_again) {
+  const Place place;
+  const auto refusal = [&](const State& state, const io::Metadata& metadata) {
+    return message_of(ErrorKind::value,
+                      [&] { io::write_safetensors(place / "a", state, metadata); });
+  };
+  expect_words(refusal({{"a", ones({1})}, {"a", ones({2})}}, {}),
+               "safetensors: cannot write two tensors called \"a\"");
+  expect_words(refusal({{"__metadata__", ones({1})}}, {}),
+               "safetensors: no tensor can be called __metadata__, which is taken");
+  expect_words(refusal({{"layer.bias", Tensor()}}, {}),
+               "safetensors: cannot write \"layer.bias\": the tensor is undefined");
+  expect_words(refusal({}, {{"k", "1"}, {"k", "1"}}),
+               "safetensors: cannot write two metadata with the key \"k\"");
+  EXPECT_FALSE(std::filesystem::exists(place / "a"));
 }
 
 TEST(Files, a_failed_write_leaves_the_old_file_and_no_other) {
   const Place place;
   io::write_file(place / "a", {"old"});
-  EXPECT_THROW(io::write_file(place / "missing/a", {"new"}), Error);
+  const auto refusal = [&](const std::string& name) {
+    const std::string path = place / name;
+    const std::string early = message_of(ErrorKind::io, [&] { io::check_writable(path); });
+    const std::string late = message_of(ErrorKind::io, [&] { io::write_file(path, {"new"}); });
+    EXPECT_EQ(early.substr(0, early.find(" (at ")), late.substr(0, late.find(" (at ")));
+    return late;
+  };
+  expect_words(refusal("missing/a"), "write_file: cannot create a file beside " +
+                                         place / "missing/a" + ": No such file or directory");
   std::filesystem::create_directory(place / "folder");
-  EXPECT_THROW(io::write_file(place / "folder", {"new"}), Error);
+  expect_words(refusal("folder"), "write_file: " + place / "folder" +
+                                      " is not a file that could be replaced; name another path");
+  io::check_writable(place / "a");
+  io::check_writable(place / "new");
   EXPECT_EQ(read_bytes(place / "a"), "old");
   const auto entries = std::filesystem::directory_iterator(place / "");
   EXPECT_EQ(std::distance(begin(entries), end(entries)), 2);
+}
+
+TEST(Files, a_full_disk_is_told_and_leaves_nothing) {
+  const Place place;
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit little{16, before.rlim_max};
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &little);
+  const std::string message =
+      message_of(ErrorKind::io, [&] { io::write_file(place / "a", {std::string(100, 'x')}); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  expect_words(message, "write_file: cannot write " + place / "a" + ": File too large");
+  EXPECT_TRUE(std::filesystem::is_empty(place / ""));
+}
+
+TEST(Files, only_files_are_replaced) {
+  const Place place;
+  ASSERT_EQ(mkfifo((place / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/null", place / "null");
+  std::filesystem::create_symlink("loop", place / "loop");
+  const auto refusal = [&](const std::string& path) {
+    return message_of(ErrorKind::io, [&] { io::write_file(path, {"new"}); });
+  };
+  expect_words(refusal(place / "pipe"), "pipe is not a file that could be replaced");
+  expect_words(refusal(place / "null"), "null is not a file that could be replaced");
+  expect_words(refusal(place / "loop"), "loop names itself by symbolic links");
+  EXPECT_TRUE(std::filesystem::is_fifo(place / "pipe"));
+}
+
+TEST(Files, what_a_link_names_is_replaced) {
+  const Place place;
+  std::filesystem::create_directory(place / "folder");
+  std::filesystem::create_symlink("folder/file", place / "link");
+  std::filesystem::create_symlink(place / "link", place / "other");
+  for (const char* text : {"made", "replaced"}) {
+    io::write_file(place / "other", {text});
+    EXPECT_EQ(read_bytes(place / "folder/file"), text);
+    EXPECT_TRUE(std::filesystem::is_symlink(place / "link"));
+    EXPECT_TRUE(std::filesystem::is_symlink(place / "other"));
+  }
+}
+
+TEST(Files, have_the_permissions_that_the_user_asks_for) {
+  const Place place;
+  const auto mode = [&] {
+    struct stat status = {};
+    stat((place / "a").c_str(), &status);
+    return status.st_mode & 0777;
+  };
+  const mode_t before = umask(027);
+  io::write_file(place / "a", {"new"});
+  umask(before);
+  EXPECT_EQ(mode(), 0640u);
+  chmod((place / "a").c_str(), 0600);
+  io::write_file(place / "a", {"newer"});
+  EXPECT_EQ(mode(), 0600u);
 }
 
 }  // namespace

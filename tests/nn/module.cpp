@@ -53,7 +53,23 @@ TEST(Module, paths_follow_the_fields) {
                                 "pair.1.weight", "pair.1.bias", "present.weight", "present.bias"}));
   EXPECT_EQ(state_of(net).size(), 11u);
   EXPECT_EQ(count_parameters(net), 6 + 3 + 3 + 3 + 1 + 1 + 1 + 3 + 1);
-  EXPECT_NE(summary(net).find("blocks.0.norm.running_var"), std::string::npos);
+}
+
+TEST(Module, summary_lists_types_counts_and_what_is_trained) {
+  Block block(cpu().autodiff());
+  block.linear.weight = block.linear.weight.detach();
+  EXPECT_EQ(summary(block),
+            "linear.weight      f32[2,3]                        6\n"
+            "linear.bias        f32[3]                          3\n"
+            "norm.weight        f32[3]                          3\n"
+            "norm.bias          f32[3]                          3\n"
+            "norm.running_mean  f32[3]                          3  not trained\n"
+            "norm.running_var   f32[3]                          3  not trained\n"
+            "total                                             15  9 tracked\n");
+  EXPECT_EQ(summary(Tied(cpu())),
+            "first   f32[2]                          2\n"
+            "second  f32[2]                          2  shared\n"
+            "total                                   2  0 tracked\n");
 }
 
 TEST(Module, each_visits_names_and_fields) {

@@ -1,8 +1,8 @@
 // Optimizers against PyTorch's numbers, by the numbers of the case collection.
 #include <fornax/fornax.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include "tests/errors.h"
 
 namespace fornax {
 namespace {
@@ -56,6 +56,27 @@ TEST(AdamW, decay_is_not_scaled_by_the_moments) {
   EXPECT_EQ(optim::AdamW({.learning_rate = 1}).options.weight_decay, 0.01);
 }
 
+TEST(AdamW, three_steps_follow_the_formula) {
+  const optim::AdamWOptions o{
+      .learning_rate = 0.1, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .weight_decay = 0.2};
+  One one(1);
+  optim::AdamW adam(o);
+  double p = 1, mean = 0, square = 0;
+  const double gradients[] = {0.1, 0.3, -0.2};
+  for (int step = 1; step <= 3; step++) {
+    const double g = gradients[step - 1];
+    (one.p * g).sum().backward();
+    adam.step(one);
+    p *= 1 - o.learning_rate * o.weight_decay;
+    mean = o.beta1 * mean + (1 - o.beta1) * g;
+    square = o.beta2 * square + (1 - o.beta2) * g * g;
+    const double fair_mean = mean / (1 - std::pow(o.beta1, step));
+    const double fair_square = square / (1 - std::pow(o.beta2, step));
+    p -= o.learning_rate * fair_mean / (std::sqrt(fair_square) + o.epsilon);
+    EXPECT_NEAR(one.p.item<double>(), p, 1e-12) << step;
+  }
+}
+
 TEST(Sgd, C132_momentum_flavours) {
   expect_course(optim::Sgd({.learning_rate = 0.1, .momentum = 0.9}), {0.99, 0.971, 0.9739});
   expect_course(optim::Sgd({.learning_rate = 0.1, .momentum = 0.9, .nesterov = true}),
@@ -64,10 +85,6 @@ TEST(Sgd, C132_momentum_flavours) {
                 {0.99, 0.976, 0.9734});
   expect_course(optim::Sgd({.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.5}),
                 {0.94, 0.829, 0.70765});
-  One one(1);
-  one.p.sum().backward();
-  optim::Sgd wrong({.nesterov = true});
-  EXPECT_THROW(wrong.step(one), Error);
 }
 
 TEST(Clip, C134_by_total_norm) {
@@ -103,14 +120,22 @@ TEST(Clip, C134_after_accumulation) {
 TEST(Step, needs_gradients_and_leaves_none) {
   One one(1);
   optim::Sgd sgd;
-  EXPECT_THROW(sgd.step(one), Error);
+  const auto refusal = [&](One& module) {
+    return message_of(ErrorKind::value, [&] { sgd.step(module); });
+  };
+  const std::string without =
+      "step: none of the module's parameters has a gradient; call backward() on a loss that was "
+      "computed with this module";
+  expect_words(refusal(one), without);
   one.p.sum().backward();
   sgd.step(one);
   EXPECT_FALSE(one.p.grad().defined());
   EXPECT_TRUE(one.p.requires_grad());
-  EXPECT_THROW(sgd.step(one), Error);
+  expect_words(refusal(one), without);
   One still = one.valid();
-  EXPECT_THROW(sgd.step(still), Error);
+  expect_words(refusal(still),
+               "step: none of the module's parameters is tracked; make it on an autodiff device or "
+               "use module.train()");
 }
 
 TEST(Step, parameters_without_gradient_stay) {
@@ -131,16 +156,46 @@ TEST(Step, keeps_the_dtype) {
   EXPECT_EQ(one.p.dtype(), DType::f16);
 }
 
-TEST(State, of_another_kind_or_shape_is_refused) {
+TEST(State, of_another_kind_is_refused) {
   One one(1);
   one.p.sum().backward();
   optim::Sgd sgd({.momentum = 0.9});
   sgd.step(one);
   optim::Adam adam;
-  EXPECT_THROW(adam.load_state(sgd.state()), Error);
-  adam.load_state({{"p.mean", zeros({7})}});
-  one.p.sum().backward();
-  EXPECT_THROW(adam.step(one), Error);
+  expect_words(message_of(ErrorKind::value, [&] { adam.load_state(sgd.state()); }),
+               "load_state: \"p.momentum\" is not a state of this optimizer, whose tensors are "
+               "called mean, square; was it saved by another kind of optimizer?");
+  EXPECT_TRUE(adam.state().empty());
+}
+
+TEST(State, of_another_type_is_refused_at_the_step) {
+  One one(1);
+  optim::Adam adam;
+  const auto refusal = [&](ErrorKind kind, const Tensor& mean) {
+    adam.load_state({{"p.mean", mean}});
+    one.p.sum().backward();
+    const std::string message = message_of(kind, [&] { adam.step(one); });
+    one.p.set_grad({});
+    return message;
+  };
+  expect_words(refusal(ErrorKind::shape, zeros({7}, {DType::f64})),
+               "step: the state of p is f64[7], the parameter f64[1]; load the state that belongs");
+  expect_words(refusal(ErrorKind::dtype, zeros({1}, {DType::f32})),
+               "step: the state of p is f32[1], the parameter f64[1]; load the state that belongs");
+  EXPECT_EQ(one.p.dtype(), DType::f64);
+}
+
+TEST(State, steps_must_be_a_count) {
+  optim::Adam adam;
+  const auto refusal = [&](const Tensor& steps) {
+    return message_of(ErrorKind::value, [&] { adam.load_state({{"p.steps", steps}}); });
+  };
+  const auto steps = [](int64_t count) { return full({}, count, {.dtype = DType::i64}); };
+  expect_words(refusal(steps(-1)), "load_state: p.steps is -1; it must be within 0 and ");
+  expect_words(refusal(steps(INT64_MAX)), "p.steps is 9223372036854775807; it must be within 0");
+  expect_words(refusal(ones({})), "load_state: p.steps is f32[]; it must be one i64");
+  expect_words(refusal(zeros({2}, {DType::i64})), "p.steps is i64[2]; it must be one i64");
+  adam.load_state({{"p.steps", steps(3)}});
 }
 
 TEST(Cosine, C136_first_and_last_step) {

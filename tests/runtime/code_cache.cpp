@@ -123,7 +123,8 @@ TEST_F(CodeCacheTest, AFileThatIsNoStoreCostsOnlyTheStore) {
   CodeCache cache(options());
   cache.keep(key(1), code(1));
   EXPECT_FALSE(cache.find(key(1)));
-  EXPECT_NE(message_of([&] { cache.list(); }), "");
+  const std::string message = message_of(ErrorKind::io, [&] { cache.list(); });
+  expect_words(message, "cache: reading " + folder_ + "/code.db: file is not a database");
   cache.clear();  // which a person asks for, and which mends it
   cache.keep(key(1), code(1));
   EXPECT_TRUE(cache.find(key(1)));
@@ -153,11 +154,14 @@ TEST_F(CodeCacheTest, AFolderThatCannotBeCostsOnlyTheStore) {
   CodeCache cache({.folder = folder_ + "/file/cache"});
   cache.keep(key(1), code(1));
   EXPECT_FALSE(cache.find(key(1)));
-  EXPECT_NE(message_of([&] { cache.clear(); }), "");
+  expect_words(message_of(ErrorKind::io, [&] { cache.clear(); }),
+               "cache: clearing " + folder_ + "/file/cache/code.db: ");
   CodeCache off({.folder = ""});
   off.keep(key(1), code(1));
   EXPECT_FALSE(off.find(key(1)));
   EXPECT_TRUE(off.list().empty());
+  expect_words(message_of(ErrorKind::io, [&] { off.export_to(folder_ + "/moved.db"); }),
+               "cache: nothing is kept, as the setting cache is off");
 }
 
 TEST_F(CodeCacheTest, ExportAndImportMoveIt) {
@@ -173,7 +177,8 @@ TEST_F(CodeCacheTest, ExportAndImportMoveIt) {
   other.keep(key(2), code(2));
   EXPECT_EQ(other.import_from(file), 1);
   EXPECT_TRUE(other.find(key(1)));
-  EXPECT_NE(message_of([&] { other.import_from(folder_ + "/nothing.db"); }), "");
+  expect_words(message_of(ErrorKind::io, [&] { other.import_from(folder_ + "/nothing.db"); }),
+               "cache: importing " + folder_ + "/nothing.db into " + folder_ + "/other/code.db: ");
   EXPECT_FALSE(fs::exists(folder_ + "/nothing.db"));
   EXPECT_EQ(other.clear(), 2);
   EXPECT_FALSE(other.find(key(1)));
@@ -236,7 +241,9 @@ TEST_F(CodeCacheTest, AChildOfForkGoesWithout) {
   cache.keep(key(1), code(1));
   EXPECT_TRUE(succeeded(start([&] {
     cache.keep(key(2), code(2));
-    return !cache.find(key(1)) && !message_of([&] { cache.list(); }).empty();
+    expect_words(message_of(ErrorKind::io, [&] { cache.list(); }),
+                 "code.db is not usable in a child of fork(); start it with exec");
+    return !cache.find(key(1)) && !HasFailure();
   })));
   EXPECT_TRUE(cache.find(key(1)));
   EXPECT_FALSE(cache.find(key(2)));

@@ -1,10 +1,11 @@
 // Averages, progress, interruption, and a small model that must learn.
 #include <fornax/fornax.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <csignal>
+
+#include "tests/errors.h"
 
 namespace fornax {
 namespace {
@@ -23,7 +24,8 @@ TEST(Interrupt, one_signal_asks_for_a_stop) {
   {
     const train::Interrupt interrupt;
     EXPECT_FALSE(interrupt.requested());
-    EXPECT_THROW(train::Interrupt(), Error);
+    expect_words(message_of(ErrorKind::value, [] { train::Interrupt(); }),
+                 "interrupt: another one lives; keep one per process");
     raise(SIGINT);
     EXPECT_TRUE(interrupt.requested());
   }
