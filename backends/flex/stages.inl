@@ -13,9 +13,8 @@
 #include "backends/flex/number.inl"
 #include "backends/flex/stages.h"
 
-// g++ makes the sibling call by itself from -O2 on.  On x86 clang passes vectors wider than the
-// baseline's in memory, and clang 14 overwrites the stack where it must make the call.
-#if defined(__clang__) && !defined(__x86_64__)
+// g++ makes the sibling call by itself from -O2 on.
+#ifdef __clang__
 #define FORNAX_TAIL __attribute__((musttail))
 #else
 #define FORNAX_TAIL
@@ -32,20 +31,48 @@ namespace fornax::flex {
 namespace HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
-using Reg = VecOf<double>;  // one lane of either width
+using Bits = VecOf<double>;  // one lane of either width
 #else
-using Reg = VecOf<float>;  // bits of any lanes
+using Bits = VecOf<float>;  // bits of any lanes
 #endif
+// What goes from stage to stage.
+#if defined(__clang__) && defined(__x86_64__)
+// clang decides by the command line's instruction set, not the function's, whether a vector goes in
+// a register or in memory.  A matrix always goes as the vector of its elements, for which the
+// function's own set is asked.  Needs -fenable-matrix.
+using Reg = float __attribute__((matrix_type(1, sizeof(Bits) / sizeof(float))));
+#else
+using Reg = Bits;
+#endif
+template <class To, class From>
+HWY_INLINE To same_bits(From from) {
+  if constexpr (std::is_same_v<To, From>) {
+    return from;
+  } else {
+    To to;
+    memcpy(&to, &from, sizeof(to));
+    return to;
+  }
+}
+HWY_INLINE Reg pack(Bits bits) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+  // Keeps compilers from working on all eight side by side, for which there are too few registers.
+  asm volatile("" : "+v"(bits.raw));
+#endif
+  return same_bits<Reg>(bits);
+}
+HWY_INLINE Bits unpack(Reg r) { return same_bits<Bits>(r); }
 using Stage = void (*)(const Instruction* pc, const Context* context, int64_t i, FORNAX_REGISTERS);
 
 template <class T>
 HWY_INLINE Num<T> from_register(Reg r) {
 #if HWY_TARGET == HWY_SCALAR
   T lane;
-  memcpy(&lane, &r.raw, sizeof(lane));
+  const Bits bits = unpack(r);
+  memcpy(&lane, &bits.raw, sizeof(lane));
   return splat(lane);
 #else
-  return Num<T>(hn::BitCast(Tag<T>(), r));
+  return Num<T>(hn::BitCast(Tag<T>(), unpack(r)));
 #endif
 }
 template <class T>
@@ -53,9 +80,9 @@ HWY_INLINE Reg to_register(Num<T> x) {
 #if HWY_TARGET == HWY_SCALAR
   double bits = 0;
   memcpy(&bits, &x.v.raw, sizeof(T));
-  return Reg(bits);
+  return pack(Bits(bits));
 #else
-  return hn::BitCast(Tag<float>(), x.v);
+  return pack(hn::BitCast(Tag<float>(), x.v));
 #endif
 }
 // Truth in a register is the integer 0 or 1.
@@ -159,15 +186,20 @@ HWY_INLINE auto first_of_three(Reg r) {
   }
 }
 
+// The sum is made here: sixteen of them, made ahead, are more than there are registers.
+HWY_INLINE void move_on(const char*& p, int64_t step) {
+  p += step;
+  asm volatile("" : "+r"(p));
+}
+
 template <class F, class T>
 void stage3(const Instruction* pc, const Context* context, int64_t i, FORNAX_REGISTERS) {
   const Operand &second = context->operands[pc->x], &third = context->operands[pc->y];
-  const char* p = second.base + i * second.advance;
-  const char* q = third.base + i * third.advance;
-  const int64_t p_step = second.step, q_step = third.step;
-#define FORNAX_DO(r, k)                                                           \
-  r = to_register(F::apply(first_of_three<F, T>(r), load_lanes<T>(p + k * p_step), \
-                           load_lanes<T>(q + k * q_step)));
+  const char *p = second.base, *q = third.base;
+  move_on(p, i * second.advance), move_on(q, i * third.advance);
+#define FORNAX_DO(r, k)                                                                   \
+  r = to_register(F::apply(first_of_three<F, T>(r), load_lanes<T>(p), load_lanes<T>(q))); \
+  move_on(p, second.step), move_on(q, third.step);
   FORNAX_EACH(FORNAX_DO)
 #undef FORNAX_DO
   FORNAX_NEXT;

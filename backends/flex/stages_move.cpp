@@ -338,8 +338,8 @@ void fill_floats(void* vector, float number) {
 }
 int64_t count_lanes(bool wide) { return wide ? lanes_of<double>() : lanes_of<float>(); }
 
-// In slices, because compilers nest the stages on the stack where they make no sibling calls: g++
-// below -O2 and under sanitizers, clang on x86.
+// In slices, because g++ nests the stages on the stack where it makes no sibling calls: below -O2
+// and under sanitizers.
 void run_blocks(const Instruction* program, const Operand* operands, int64_t count) {
   const int64_t slice = 16 * 8 * lanes_of<float>();
   const Reg zero = to_register(Num<float>(0));
