@@ -1,5 +1,6 @@
 // scatter: the base is copied, then values are put in along one axis.  Results repeat bit for bit:
 //
+//   rows      where places repeat along neighbouring elements: scatter_rows.h
 //   lines     one thread per line along the axis goes through its values in order, or several that
 //             have a range of the result each.  What floats are added and multiplied with, where
 //             order matters, and what atomics do not have
@@ -15,6 +16,7 @@
 #include "backends/cube/frame.h"
 #include "backends/cube/indices.h"
 #include "backends/cube/kernels.h"
+#include "backends/cube/scatter_rows.h"
 #include "backends/cube/sequence.h"
 #include "base/error.h"
 #include "graph/attributes.h"
@@ -27,22 +29,6 @@ constexpr int64_t kManyLines = 1 << 16, kShortLine = 16;
 constexpr int kAhead = 8;  // indices that a thread looks up at once
 constexpr int64_t kShortPart = 64, kMostParts = 32;
 constexpr int64_t kMostPartSums = 1 << 22;
-
-Value combined(ScatterMode mode, Value old, Value value) {
-  switch (mode) {
-    case ScatterMode::assign:
-      return value;
-    case ScatterMode::add:
-      return old + value;
-    case ScatterMode::multiply:
-      return old * value;
-    case ScatterMode::minimum:
-      return kernel::minimum(old, value);
-    case ScatterMode::maximum:
-      return kernel::maximum(old, value);
-  }
-  fail(ErrorKind::internal, "scatter: mode {} is none", int(mode));
-}
 
 bool has_atomic(ScatterMode mode, DType dtype) {
   return is_integer(dtype) && size_of(dtype) >= 4 && mode != ScatterMode::multiply;
@@ -75,6 +61,10 @@ class Scatter {
     // Sums and products of small floats are rounded once, at the end.
     const bool wide = is_floating(dtype) && size_of(dtype) < 4 && accumulates();
     const DType computed = wide ? DType::f32 : dtype;
+    if (!serial && is_floating(dtype) && takes_rows(anchor_)) {
+      add_rows(*sequence, computed);
+      return sequence;
+    }
     const int64_t parts = serial ? 1 : parts_for(lines);
     if (parts > 1) {
       const Place sums =
@@ -98,6 +88,19 @@ class Scatter {
   }
 
  private:
+  void add_rows(ScratchSequence& sequence, DType computed) const {
+    const Shape& shape = anchor_.result.shape;
+    const DType dtype = anchor_.result.dtype;
+    const CopySide y{Place::output(0), 0, row_major_strides({shape.begin(), shape.end()}), false};
+    CopySide sums = y;
+    if (computed != dtype) {
+      sums.place = sequence.scratch(shape.element_count() * int64_t(size_of(computed)));
+    }
+    sequence.add(prepare_scatter_rows(device_, {anchor_, sums.place, computed, complaint()}));
+    if (computed == dtype) return;
+    sequence.add(prepare_cast(device_, sums, computed, y, dtype, shape));
+  }
+
   bool accumulates() const { return mode_ == ScatterMode::add || mode_ == ScatterMode::multiply; }
   const Input& base() const { return anchor_.inputs[0]; }
   const Input& index() const { return anchor_.inputs[1]; }
