@@ -356,7 +356,9 @@ void Compiler::compute(int number) {
 bool Compiler::reads_input(int step, DType dtype) const {
   if (options_.apart) return false;
   for (int input : graph_.steps[size_t(step)].inputs) {
-    if (input < inputs_ && reaches_[size_t(input)] == Reach::direct &&
+    if (input >= inputs_) continue;
+    const Reach reach = reaches_[size_t(input)];
+    if ((reach == Reach::direct || reach == Reach::near) &&
         graph_.steps[size_t(input)].type.dtype == dtype) {
       return true;
     }

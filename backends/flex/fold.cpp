@@ -186,23 +186,36 @@ void fold_short_rows(const T* x, int64_t rows, int64_t length, T* result) {
   }
 }
 
+// The whole vectors of eight rows, whose addresses stay in registers; gives where they end.
+template <class F, class T>
+HWY_INLINE int64_t fold_eight_rows(const T* const* rows, int64_t width, T* result) {
+  const Tag<T> d;
+  const auto lanes = int64_t(hn::Lanes(d));
+  const T *p0 = rows[0], *p1 = rows[1], *p2 = rows[2], *p3 = rows[3], *p4 = rows[4], *p5 = rows[5],
+          *p6 = rows[6], *p7 = rows[7];
+  int64_t i = 0;
+  for (; i + lanes <= width; i += lanes) {
+    const auto load = [&](const T* p) HWY_ATTR { return Num<T>(hn::LoadU(d, p + i)); };
+    const auto with = [&](Num<T> all, const T* p) HWY_ATTR { return F::apply(all, load(p)); };
+    const Num<T> half = with(with(with(load(p0), p1), p2), p3);
+    hn::StoreU(with(with(with(with(half, p4), p5), p6), p7).v, d, result + i);
+  }
+  return i;
+}
+
 template <class F, class T>
 void fold_rows(const T* const* rows, int n, int64_t width, T* result) {
   const Tag<T> d;
   const auto lanes = int64_t(hn::Lanes(d));
-  for (int64_t i = 0; i < width; i += lanes) {
+  int64_t i = n == kRowsAtOnce ? fold_eight_rows<F>(rows, width, result) : 0;
+  for (; i < width; i += lanes) {
     const bool whole = i + lanes <= width;
     const auto mask = hn::FirstN(d, size_t(whole ? lanes : width - i));
     const auto load = [&](int r) HWY_ATTR {
       return Num<T>(whole ? hn::LoadU(d, rows[r] + i) : hn::MaskedLoad(mask, d, rows[r] + i));
     };
     Num<T> all = load(0);
-    if (n == kRowsAtOnce) {
-#pragma GCC unroll 8
-      for (int r = 1; r < kRowsAtOnce; r++) all = F::apply(all, load(r));
-    } else {
-      for (int r = 1; r < n; r++) all = F::apply(all, load(r));
-    }
+    for (int r = 1; r < n; r++) all = F::apply(all, load(r));
     if (whole) {
       hn::StoreU(all.v, d, result + i);
     } else {

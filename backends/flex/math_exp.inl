@@ -77,26 +77,37 @@ HWY_INLINE Slow<T> exp(Num<T> x) {
 inline constexpr float kShortExp32[] = {1.381454058e-03f, 8.368745446e-03f, 4.166838899e-02f,
                                         1.666652113e-01f, 4.999999404e-01f};
 
-HWY_INLINE Slow<float> exp(Num<float> x) {
+// 2^n y
+struct ShortExp {
+  Num<float> y, n, sum;  // the last bits of the sum are n
+};
+HWY_INLINE ShortExp short_exp(Num<float> x) {
   using T = float;
   const auto& q = kShortExp32;
-  const Num<T> bounded = clamped(x, kExpLow<T>, kExpHigh<T>);
-  const Num<T> sum = multiply_add(bounded, splat(kLog2e<T>), splat(kRounder<T>));
+  const Num<T> sum = multiply_add(x, splat(kLog2e<T>), splat(kRounder<T>));
   const Num<T> n = sum - splat(kRounder<T>);
-  const Num<T> r = subtract_product(subtract_product(bounded, n, splat(kLn2<T>.high)), n,
-                                    splat(kLn2<T>.low));
+  const Num<T> r =
+      subtract_product(subtract_product(x, n, splat(kLn2<T>.high)), n, splat(kLn2<T>.low));
   const Num<T> s = r * r;
   const Num<T> low = multiply_add(r, splat(q[3]), splat(q[4]));
   const Num<T> high = multiply_add(s, splat(q[0]), multiply_add(r, splat(q[1]), splat(q[2])));
-  const Num<T> y = Num<T>(1) + multiply_add(s, multiply_add(s, high, low), r);
-  // Where 2^n y is normal, as in a whole vector nearly always, n is added to the exponent of y: its
-  // bits are the last ones of the sum.
-  if (HWY_LIKELY(hn::AllTrue(Tag<T>(), (abs(x) <= splat(87.3f)).m))) {
+  return {Num<T>(1) + multiply_add(s, multiply_add(s, high, low), r), n, sum};
+}
+
+HWY_INLINE Slow<float> exp(Num<float> x) {
+  using T = float;
+  const auto all = [](Ask<T> which) HWY_ATTR { return hn::AllTrue(Tag<T>(), which.m); };
+  // Where 2^n y is normal, as in a whole vector nearly always, n is added to the exponent of y.
+  if (HWY_LIKELY(all(abs(x) <= splat(87.3f)))) {
+    const ShortExp e = short_exp(x);
     const Tag<int32_t> whole;
-    const auto shifted = hn::ShiftLeft<23>(hn::BitCast(whole, sum.v));
-    return Slow<T>(Num<T>(hn::BitCast(Tag<T>(), hn::Add(hn::BitCast(whole, y.v), shifted))));
+    const auto shifted = hn::ShiftLeft<23>(hn::BitCast(whole, e.sum.v));
+    return Slow<T>(Num<T>(hn::BitCast(Tag<T>(), hn::Add(hn::BitCast(whole, e.y.v), shifted))));
   }
-  return Slow<T>(scaled(y, n));
+  // What a softmax is not to see.
+  if (all(x < splat(kExpLow<T>))) return Slow<T>(Num<T>(0));
+  const ShortExp e = short_exp(clamped(x, kExpLow<T>, kExpHigh<T>));
+  return Slow<T>(scaled(e.y, e.n));
 }
 #endif
 

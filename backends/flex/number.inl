@@ -279,12 +279,22 @@ HWY_INLINE Num<T> fma(Num<T> a, Num<T> b, Num<T> c) {
   }
 }
 
-// The larger and the smaller: NaN wins; of two zeros, maximum takes +0 and minimum -0.
+// The larger and the smaller: NaN wins; of two zeros, maximum takes +0 and minimum -0.  The
+// instructions of x86 give their second operand where one is NaN or both are zeros.
+#undef FORNAX_MAX_GIVES_SECOND
+#define FORNAX_MAX_GIVES_SECOND \
+  (HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128)
 template <class T>
 HWY_INLINE Num<T> maximum(Num<T> a, Num<T> b) {
   if constexpr (kFloat<T>) {
+#if FORNAX_MAX_GIVES_SECOND
+    // Where they differ one is NaN, or both are zeros; then -0 - -0 is +0.
+    const auto ab = hn::Max(a.v, b.v), differing = hn::Xor(ab, hn::Max(b.v, a.v));
+    return Num<T>(hn::Sub(hn::Or(ab, differing), differing));
+#else
     const Num<T> larger = select(a == b, Num<T>(hn::And(a.v, b.v)), select(a > b, a, b));
     return select(is_nan(a), a, larger);
+#endif
   } else {
     return select(a < b, b, a);
   }
@@ -292,8 +302,12 @@ HWY_INLINE Num<T> maximum(Num<T> a, Num<T> b) {
 template <class T>
 HWY_INLINE Num<T> minimum(Num<T> a, Num<T> b) {
   if constexpr (kFloat<T>) {
+#if FORNAX_MAX_GIVES_SECOND
+    return Num<T>(hn::Or(hn::Min(a.v, b.v), hn::Min(b.v, a.v)));
+#else
     const Num<T> smaller = select(a == b, Num<T>(hn::Or(a.v, b.v)), select(a < b, a, b));
     return select(is_nan(a), a, smaller);
+#endif
   } else {
     return select(b < a, b, a);
   }

@@ -14,8 +14,9 @@
 namespace fornax::flex {
 namespace {
 
-constexpr int64_t kLongRow = 256;  // rows from this size on are walked one by one
-constexpr double kChunk = 20000;   // nanoseconds of work that a thread takes at a time
+constexpr int64_t kLongRow = 256;   // rows from this size on are walked one by one
+constexpr int64_t kNearRow = 8192;  // elements of a row that caches hold while others pass
+constexpr double kChunk = 20000;    // nanoseconds of work that a thread takes at a time
 constexpr int64_t kUnbounded = int64_t(1) << 62;
 
 // Memory of one thread that grows to what its largest program needs.
@@ -116,16 +117,28 @@ Reach Program::reach_of(const Input& input) const {
   if (constant) return Reach::constant;
   if (ordered) return Reach::direct;
   if (row_ == 0) return Reach::gathered;
-  if (input.strides[rank_ - 1] == 1) return Reach::direct;
+  if (input.strides[rank_ - 1] == 1) {
+    const int64_t* strides = input.strides;
+    const bool repeated =
+        std::all_of(strides, strides + rank_ - 1, [](int64_t s) { return s == 0; });
+    return repeated && row_ <= kNearRow ? Reach::near : Reach::direct;
+  }
   return input.strides[rank_ - 1] == 0 ? Reach::row_constant : Reach::gathered;
 }
 
-int64_t Program::offset_of(const Input& input, int64_t element) const {
-  int64_t offset = 0;
-  for (int axis = rank_ - 1; axis >= 0; axis--) {
-    offset += element % sizes_[axis] * input.strides[axis];
+Program::Index Program::index_of(int64_t element) const {
+  Index index{};
+  for (int axis = rank_ - 1; axis > 0; axis--) {
+    index[size_t(axis)] = element % sizes_[axis];
     element /= sizes_[axis];
   }
+  index[0] = element;
+  return index;
+}
+
+int64_t Program::offset_of(const Input& input, const Index& index) const {
+  int64_t offset = 0;
+  for (int axis = 0; axis < rank_; axis++) offset += index[size_t(axis)] * input.strides[axis];
   return offset;
 }
 
@@ -154,41 +167,41 @@ ProgramRun::ProgramRun(const Program& program, std::span<const Argument> inputs,
       pipeline_(program.code_, tiles_ + size_t(program.gathered_) * tile_bytes()) {
   for (size_t i = 0; i < inputs.size(); i++) from_.push_back(nullptr);
   for (size_t i = 0; i < program.outputs_.size(); i++) to_.push_back(nullptr);
-  fill_constants(Reach::constant, 0);
+  fill_constants(Reach::constant, {});
 }
 
 ProgramRun::~ProgramRun() {
   if (stores_ == Stores::streamed) hwy::FlushStream();
 }
 
-const char* ProgramRun::element_of(size_t input, int64_t element) const {
+const char* ProgramRun::element_of(size_t input, const Program::Index& index) const {
   const Program::Input& in = program_.inputs_[input];
   const Argument& argument = inputs_[input];
-  const int64_t offset = argument.offset + program_.offset_of(in, element);
+  const int64_t offset = argument.offset + program_.offset_of(in, index);
   return static_cast<const char*>(argument.buffer->data) + offset * int64_t(size_of(in.dtype));
 }
 
-void ProgramRun::fill_constants(Reach reach, int64_t element) {
+void ProgramRun::fill_constants(Reach reach, const Program::Index& index) {
   for (size_t i = 0; i < program_.inputs_.size(); i++) {
     const Program::Input& input = program_.inputs_[i];
     if (input.reach != reach) continue;
     if (input.number) {
       pipeline_.set_constant(int(i), input.dtype, word_of(input.dtype, inputs_[i].scalar));
     } else {
-      pipeline_.set_constant(int(i), input.dtype, element_of(i, element));
+      pipeline_.set_constant(int(i), input.dtype, element_of(i, index));
     }
   }
 }
 
-void ProgramRun::stretch(std::span<char* const> outputs, int64_t begin, int64_t end) {
-  const int64_t count = end - begin;
-  if (program_.row_ > 0) fill_constants(Reach::row_constant, begin);
+void ProgramRun::stretch(std::span<char* const> outputs, const Program::Index& index, int64_t begin,
+                         int64_t count) {
+  if (program_.row_ > 0) fill_constants(Reach::row_constant, index);
   for (size_t i = 0; i < program_.inputs_.size(); i++) {
     const Program::Input& input = program_.inputs_[i];
-    if (input.reach == Reach::direct) from_[i] = element_of(i, begin);
+    if (input.reach == Reach::direct || input.reach == Reach::near) from_[i] = element_of(i, index);
     if (input.reach != Reach::gathered) continue;
     char* tile = tiles_ + size_t(input.tile) * tile_bytes();
-    gather(element_of(i, 0), int(size_of(input.dtype)), program_.rank_, program_.sizes_,
+    gather(element_of(i, {}), int(size_of(input.dtype)), program_.rank_, program_.sizes_,
            input.strides, begin, count, tile);
     from_[i] = tile;
   }
@@ -199,12 +212,14 @@ void ProgramRun::stretch(std::span<char* const> outputs, int64_t begin, int64_t 
 }
 
 void ProgramRun::run(std::span<char* const> outputs, int64_t begin, int64_t end) {
-  const int64_t row = program_.row_;
   while (begin < end) {
-    int64_t next = std::min(end, begin + program_.longest_run_);
-    if (row > 0) next = std::min(next, begin / row * row + row);
-    stretch(outputs, begin, next);
-    begin = next;
+    const Program::Index index = program_.index_of(begin);
+    int64_t count = std::min(end - begin, program_.longest_run_);
+    if (program_.row_ > 0) {
+      count = std::min(count, program_.row_ - index[size_t(program_.rank_ - 1)]);
+    }
+    stretch(outputs, index, begin, count);
+    begin += count;
   }
 }
 

@@ -3,6 +3,7 @@
 // Inputs that lie scattered in memory are gathered, in tiles that stay in the L1 cache.  A program
 // is constant once built and runs on several threads at once.
 #pragma once
+#include <array>
 #include <span>
 #include <vector>
 
@@ -42,7 +43,10 @@ class Program {
 
   void collapse(const Shape& domain);
   Reach reach_of(const Input& input) const;
-  int64_t offset_of(const Input& input, int64_t element) const;
+  // The place of `element` along the collapsed axes.
+  using Index = std::array<int64_t, kMaxRank>;
+  Index index_of(int64_t element) const;
+  int64_t offset_of(const Input& input, const Index& index) const;
 
   std::vector<Input> inputs_;
   std::vector<DType> outputs_;
@@ -66,9 +70,10 @@ class ProgramRun {
   void run(std::span<char* const> outputs, int64_t begin, int64_t end);
 
  private:
-  void stretch(std::span<char* const> outputs, int64_t begin, int64_t end);
-  void fill_constants(Reach reach, int64_t element);
-  const char* element_of(size_t input, int64_t element) const;
+  void stretch(std::span<char* const> outputs, const Program::Index& index, int64_t begin,
+               int64_t count);
+  void fill_constants(Reach reach, const Program::Index& index);
+  const char* element_of(size_t input, const Program::Index& index) const;
 
   const Program& program_;
   const std::span<const Argument> inputs_;

@@ -331,9 +331,9 @@ TEST(FlexAccuracy, FunctionsOfF32AgreeWithThoseOfF64) {
   }
 }
 
-// Remainders are exact, so division with remainder has one right answer: graph/evaluate.h's.
+// Remainders are exact and choices are, so these ops have one right answer: graph/evaluate.h's.
 template <class T>
-void check_division(Op op) {
+void check_exact(Op op) {
   std::mt19937_64 random(uint64_t(op) + 1);
   std::vector<T> a, b, want;
   const auto add = [&](T x, T y) { a.push_back(x), b.push_back(y); };
@@ -367,10 +367,17 @@ void check_division(Op op) {
   });
 }
 
+TEST(FlexAccuracy, TheLargerAndTheSmallerAreExact) {
+  for (Op op : {Op::maximum, Op::minimum}) {
+    check_exact<float>(op);
+    check_exact<double>(op);
+  }
+}
+
 TEST(FlexAccuracy, DivisionWithRemainderIsExact) {
   for (Op op : {Op::fmod, Op::remainder, Op::trunc_divide, Op::floor_divide}) {
-    check_division<float>(op);
-    check_division<double>(op);
+    check_exact<float>(op);
+    check_exact<double>(op);
   }
 }
 

@@ -1,9 +1,15 @@
-// Threads, memory and small ops.
+// Threads, memory, registers and small ops.
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
 #include <thread>
 
+#include "backends/flex/pipeline.h"
 #include "backends/flex/pool.h"
 #include "backends/flex/small.h"
 #include "base/error.h"
@@ -129,6 +135,39 @@ TEST(FlexSmall, SmallOpsEqualGroupsBitForBit) {
   }
   EXPECT_GT(served, 500);
 }
+
+#if defined(__x86_64__)
+// Whether the upper half of some register is in use, as the processor sees it.
+bool uses_upper_halves() {
+  uint32_t low, high;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
+  return low >> 2 & 1;
+}
+
+// Where a program left them so, the next instruction on narrow vectors would wait.
+TEST(FlexPipeline, LeavesNoUpperHalvesInUse) {
+  uint32_t a, b, c, d;
+  if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d) || !(a >> 2 & 1)) {
+    GTEST_SKIP() << "the processor does not tell";
+  }
+  Graph graph;
+  const Type type{DType::f32, {}};
+  graph.steps = {{Op::leaf, type, {}, {}, {}}, {Op::neg, type, {0}, {}, {}}};
+  graph.outputs = {1};
+  const Code code = compile(graph, std::array{Reach::direct});
+  const std::vector<float> x(4096, 1.5f);
+  std::vector<float> y(x.size());
+  std::vector<char> memory(Pipeline::bytes(code) + 64);
+  char* aligned = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
+  Pipeline pipeline(code, aligned);
+  const char* from = reinterpret_cast<const char*>(x.data());
+  char* to = reinterpret_cast<char*>(y.data());
+  pipeline.run(&from, &to, 0, int64_t(x.size()));
+  const bool in_use = uses_upper_halves();
+  EXPECT_FALSE(in_use);
+  EXPECT_EQ(y.back(), -1.5f);
+}
+#endif
 
 }  // namespace
 }  // namespace fornax::flex
