@@ -18,6 +18,7 @@ namespace {
 
 constexpr int64_t kGroupBytes = 72 << 10;    // of panels, stay in the second-level cache
 constexpr int64_t kChunkBytes = 64 << 10;    // of strips, likewise
+constexpr int64_t kRunBytes = 20 << 10;      // of strips, stay in the first-level cache
 constexpr int64_t kRoundBytes = 4 << 20;     // of panels, stay in the third-level cache
 constexpr int64_t kNear = 2 << 10;           // from row to row of a that is not packed
 constexpr int64_t kSmallInPlace = 16 << 10;  // of an operand, likewise
@@ -59,11 +60,12 @@ class Product {
         panels_(size.m, tiles_.rows),
         strips_(up(size.n, tiles_.columns)),
         depth_(block_of(size.k, tiles_.depth)),
+        run_(std::max(int64_t(1), kRunBytes / (depth_ * tiles_.columns * int64_t(sizeof(T))))),
         strip_size_((depth_ + 1) * tiles_.columns) {
     constexpr int64_t kElement = sizeof(T);
     const int64_t a_bytes = size.m * size.k * kElement, b_bytes = size.n * size.k * kElement;
     const bool a_may =
-        size.n <= tiles_.columns ||
+        size.n <= tiles_.columns || (a.row == 1 && strips_ <= run_) ||
         (a.column == 1 && (size.n <= 6 * tiles_.columns || a.row * kElement <= kNear));
     direct_a_ = a.dtype == dtype_of<T> && (a_may || a_bytes <= kSmallInPlace);
     direct_b_ = b.dtype == dtype_of<T> && b.column == 1 &&
@@ -166,10 +168,12 @@ class Product {
         const T* panels = direct_a_ ? nullptr
                                     : round.packed + rows * (p - round.p) +
                                           panels_.rows(round.panel, panel) * depth;
-        for (int64_t strip = task.strip; strip < task.end_strip; strip++) {
+        for (int64_t strip = task.strip; strip < task.end_strip;) {
           const T* from =
               strip < packed ? nullptr : memory.as<T>() + (strip - packed) * strip_size_;
-          run_strip({panel, end, strip, strip + 1}, {p, depth, panels, from});
+          const int64_t end_strip = end_of_run(strip, strip < packed ? packed : task.end_strip);
+          run_strips({panel, end, strip, end_strip}, {p, depth, panels, from});
+          strip = end_strip;
         }
       }
     }
@@ -177,8 +181,14 @@ class Product {
 
   bool whole(int64_t strip) const { return (strip + 1) * tiles_.columns <= size_.n; }
 
-  // Some panels times one strip.
-  void run_strip(const Task& task, const Block& block) const {
+  // Strips from this one on that a panel is multiplied with at once.
+  int64_t end_of_run(int64_t strip, int64_t end) const {
+    const int64_t end_of_whole = whole(end - 1) ? end : end - 1;
+    return std::max(strip + 1, std::min(strip + run_, end_of_whole));
+  }
+
+  // Some panels times one strip, or several whole ones.
+  void run_strips(const Task& task, const Block& block) const {
     const int64_t column = task.strip * tiles_.columns;
     const bool in_place = block.strips == nullptr;
     TileCall<T> call{
@@ -190,7 +200,8 @@ class Product {
         .offsets = in_place ? direct_offsets_ : packed_offsets_,
         .c = nullptr,
         .c_row = size_.n,
-        .columns = tiles_.columns,
+        .columns = (task.end_strip - task.strip) * tiles_.columns,
+        .b_gap = in_place ? 0 : strip_size_ - tiles_.columns,
         .accumulate = block.p > 0};
     const bool all = whole(task.strip);
     for (int64_t panel = task.panel; panel < task.end_panel; panel++) {
@@ -255,6 +266,7 @@ class Product {
   const TileTable<T>& tiles_;
   Panels panels_;
   int64_t strips_, depth_;  // depth: of a block
+  int64_t run_;             // strips that a panel is multiplied with at once
   // Elements of a packed strip: one line more than it has, as lines that lie a power of two apart
   // are in each other's way in the cache.
   int64_t strip_size_;

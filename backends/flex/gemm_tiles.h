@@ -22,8 +22,9 @@ struct TileCall {
   const int64_t* offsets;  // depth of them, in elements
   T* c;                    // c[i * c_row + j]
   int64_t c_row;
-  int64_t columns;  // a multiple of the tile's columns
-  bool accumulate;  // add to c instead of overwriting it
+  int64_t columns;    // a multiple of the tile's columns
+  int64_t b_gap = 0;  // elements of b between the columns of a tile and those of the next
+  bool accumulate;    // add to c instead of overwriting it
 };
 
 // c[i * c_row + j] += the sum of y[i * y_channel + at] * x[offsets[j] + at'] over images, rows and

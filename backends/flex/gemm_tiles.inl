@@ -34,6 +34,7 @@ HWY_NOINLINE void tile(const TileCall<T>& call) {
   const int64_t a_row = call.a_row, a_step = call.a_step;
   const int64_t* offsets = call.offsets;
   const bool accumulate = call.accumulate;
+  const T* strip = call.b;
   for (int64_t j = 0; j < call.columns; j += kVectors * int64_t(lanes)) {
     // What the sums go to is on its way while they are made.
     T* const c = call.c + j;
@@ -46,7 +47,8 @@ HWY_NOINLINE void tile(const TileCall<T>& call) {
       FORNAX_UNROLL for (int v = 0; v < kVectors; v++) sums[i][v] = hn::Zero(d);
     }
     const T* a = call.a;
-    const T* b = call.b + j;
+    const T* const b = strip;
+    strip += kVectors * int64_t(lanes) + call.b_gap;
     for (int64_t p = 0; p < depth; p++) {
       const T* row = b + offsets[p];
       V right[kVectors];

@@ -72,6 +72,43 @@ TEST(Matmul, LargeEnoughForEveryBlock) {
   check(DType::f16, {40, 600}, {600, 90}, Style::plain, Style::reversed_axes, random);
 }
 
+// All columns of b stay in the first-level cache: a panel of a is multiplied with all of them.
+TEST(Matmul, SmallRightSides) {
+  std::mt19937 random(10);
+  for (DType dtype : {DType::f32, DType::f64}) {
+    for (const auto& [n, k] : {std::pair{17, 129}, {32, 128}, {47, 64}, {64, 64}, {130, 33}}) {
+      for (int64_t m : {1, 6, 25, 128}) {
+        for (Style a : {Style::plain, Style::reversed_axes, Style::spaced}) {
+          check(dtype, {m, k}, {k, n}, a, Style::plain, random);
+          check(dtype, {m, k}, {k, n}, a, Style::reversed_axes, random);
+        }
+      }
+    }
+  }
+}
+
+TEST(Matmul, WhatIsNotFiniteStaysInItsRowAndColumn) {
+  constexpr int64_t kM = 25, kN = 39, kK = 64, kRow = 7, kColumn = 38;
+  for (const bool transposed : {false, true}) {
+    std::vector<float> a(size_t(kM * kK), 1), b(size_t(kK * kN), 1), c(size_t(kM * kN));
+    const Matrix left{a.data(), DType::f32, transposed ? 1 : kK, transposed ? kM : 1};
+    const Matrix right{b.data(), DType::f32, transposed ? 1 : kN, transposed ? kK : 1};
+    a[size_t(kRow * left.row + 3 * left.column)] = NAN;
+    b[size_t(5 * right.row + kColumn * right.column)] = INFINITY;
+    gemm(ProductSize{kM, kN, kK}, left, right, c.data());
+    for (int64_t i = 0; i < kM; i++) {
+      for (int64_t j = 0; j < kN; j++) {
+        const float sum = c[size_t(i * kN + j)];
+        if (i == kRow) {
+          EXPECT_TRUE(std::isnan(sum)) << i << " " << j;
+        } else {
+          EXPECT_EQ(sum, j == kColumn ? INFINITY : float(kK)) << i << " " << j;
+        }
+      }
+    }
+  }
+}
+
 // What is packed of a at once: several rounds of its rows, and of its depth.
 TEST(Matmul, SeveralRounds) {
   std::mt19937 random(7);
