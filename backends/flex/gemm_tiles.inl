@@ -19,6 +19,12 @@ constexpr int kRows = 14, kRegisters = 32;
 constexpr int kRows = 6, kRegisters = 16;
 #endif
 
+#ifdef __clang__
+#define FORNAX_UNROLL_BY_FOUR  // it unrolls loops by itself
+#else
+#define FORNAX_UNROLL_BY_FOUR _Pragma("GCC unroll 4")
+#endif
+
 // Vectors per row of a wide tile: as many as leave registers for b and one element of a.
 constexpr int wide_vectors(int rows) {
   const int fit = (kRegisters - 1) / (rows + 1);
@@ -49,7 +55,9 @@ HWY_NOINLINE void tile(const TileCall<T>& call) {
     const T* a = call.a;
     const T* const b = strip;
     strip += kVectors * int64_t(lanes) + call.b_gap;
-    for (int64_t p = 0; p < depth; p++) {
+    // By the pragma: turns that are written out four times get mixed, for which there are too few
+    // registers.
+    FORNAX_UNROLL_BY_FOUR for (int64_t p = 0; p < depth; p++) {
       const T* row = b + offsets[p];
       V right[kVectors];
       FORNAX_UNROLL for (int v = 0; v < kVectors; v++) {
