@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cube/splits.h"
 #include "base/error.h"
 #include "kernel/library/matmul.h"
 
@@ -23,22 +24,44 @@ MatrixOperand transposed(const MatrixOperand& x) {
   return {x.place, x.columns, x.rows, x.column_stride, x.row_stride, x.batch};
 }
 
-int64_t tiles_of(const MatrixProduct& p, int rows, int columns) {
-  return product(p.batch) * ceiling(p.a.rows, rows) * ceiling(p.b.columns, columns);
+HopperSize size_of(const MatrixProduct& p) {
+  return {product(p.batch), p.a.rows, p.b.columns, p.a.columns};
 }
 
-// The largest tile of which there are enough for every processor: small ones read more, but a
-// processor without a tile does nothing.
-HopperMatmul settings_for(const MatrixProduct& p, int processors) {
-  constexpr int kTiles[][2] = {{128, 256}, {128, 128}, {64, 128}, {64, 64}};
+// What a turn of a tile takes on a processor of an H200 while all of them work, what sharing takes
+// beside the turns, and a byte of a part for the processor that reads it; in microseconds.
+struct TileKind {
+  int rows, columns;
+  double turn;
+};
+constexpr TileKind kTiles[] = {{128, 256, 0.80}, {128, 128, 0.46}, {64, 128, 0.30}, {64, 64, 0.17}};
+constexpr double kSharing = 4, kPartByte = 1e-5;
+constexpr double kWorthSharing = 0.85;  // of the time that it takes otherwise
+
+// Equal shares that go on from tile to tile; or some to each tile, which then read the same of a
+// and b at the same time, where that leaves few processors without work.
+HopperPlan shared_plan(const HopperSize& size, const TileKind& kind, int processors) {
+  const int64_t tiles = size.tiles(kind.rows, kind.columns), turns = size.turns();
+  HopperPlan plan{kind.rows, kind.columns, ceiling(tiles * turns, processors), turns};
+  const int64_t splits = processors / tiles;
+  if (splits < 2) return plan;
+  const int64_t share = ceiling(turns, splits);
+  if (share * 10 > plan.share * 11) return plan;
+  return {kind.rows, kind.columns, share, ceiling(turns, share) * share};
+}
+double microseconds(const HopperPlan& plan, const TileKind& kind) {
+  const double parts =
+      double(ceiling(plan.padded, plan.share)) + (plan.padded % plan.share ? 1 : 0);
+  const double bytes = kind.rows * kind.columns * double(sizeof(float));
+  return double(plan.share) * kind.turn + kSharing + parts * bytes * kPartByte;
+}
+
+HopperMatmul settings_for(const MatrixProduct& p, const HopperPlan& plan) {
   HopperMatmul best;
   best.dtype = p.dtype;
   best.a_transposed = !whole_rows(p.a);
   best.b_transposed = !whole_rows(p.b);
-  for (const auto& [rows, columns] : kTiles) {
-    best.rows = rows, best.columns = columns;
-    if (tiles_of(p, rows, columns) >= processors * 3 / 4) break;
-  }
+  best.rows = plan.rows, best.columns = plan.columns;
   const int stage = (best.rows + best.columns) * kHopperDepth * 2;
   const int staging = best.rows / 64 * 2 * kBoxBytes;
   best.stages = std::min((kSharedBytes - staging - 1024) / stage, kMostStages);
@@ -73,16 +96,17 @@ std::vector<bool> varies(const Strides& batch) {
 // All that the kernel's text follows from.
 struct HopperClass {
   HopperMatmul tiles;
+  bool shared = false;  // blocks have shares of tiles
   std::vector<bool> a_varies, b_varies;
   EpilogueClass after;
   DType index = DType::i32;
   int m_divisor = 1, n_divisor = kHopperVector;
 
   std::string key() const {
-    std::string key =
-        fmt::format("hopper {} {}x{}x{} {}{} {} m{} n{}", name_of(tiles.dtype), tiles.rows,
-                    tiles.columns, tiles.stages, tiles.a_transposed ? "t" : "n",
-                    tiles.b_transposed ? "t" : "n", name_of(index), m_divisor, n_divisor);
+    std::string key = fmt::format("hopper{} {} {}x{}x{} {}{} {} m{} n{}", shared ? " shared" : "",
+                                  name_of(tiles.dtype), tiles.rows, tiles.columns, tiles.stages,
+                                  tiles.a_transposed ? "t" : "n", tiles.b_transposed ? "t" : "n",
+                                  name_of(index), m_divisor, n_divisor);
     for (size_t axis = 0; axis < a_varies.size(); axis++) {
       key += fmt::format(" b{:d}{:d}", bool(a_varies[axis]), bool(b_varies[axis]));
     }
@@ -96,10 +120,11 @@ std::vector<int64_t> result_extents(const MatrixProduct& p) {
   return extents;
 }
 
-HopperClass class_of(const MatrixProduct& p, int processors) {
+HopperClass class_of(const MatrixProduct& p, const HopperPlan& plan) {
   const std::vector<int64_t> extents = result_extents(p);
   HopperClass known;
-  known.tiles = settings_for(p, processors);
+  known.tiles = settings_for(p, plan);
+  known.shared = plan.share > 0;
   known.a_varies = varies(p.a.batch), known.b_varies = varies(p.b.batch);
   known.after = p.after.described(extents, kHopperVector);
   known.index = index_dtype(product(extents), p.after.spans(extents));
@@ -132,14 +157,24 @@ kernel::Kernel build(const HopperClass& known) {
   }
   given.a_varies = known.a_varies, given.b_varies = known.b_varies;
   const std::vector<View> views = declare_epilogue(k, known.after, known.index);
-  kernel::hopper_matmul(k, known.tiles, given, [&](Value sums, const Position& position) {
+  const auto finish = [&](Value sums, const Position& position) {
     const size_t rank = position.size();
     TilePlace place{{},
                     kernel::within(k, known.tiles.rows, position[rank - 2], given.m),
                     kernel::within(k, known.tiles.columns, position[rank - 1], given.n)};
     for (const Value& axis : position) place.position.push_back(k.cast(axis, known.index));
     return run_epilogue(k, known.after, views, sums, place);
-  });
+  };
+  if (!known.shared) {
+    kernel::hopper_matmul(k, known.tiles, given, finish);
+    return k.finish();
+  }
+  const Value share = k.number("share", DType::i32), padded = k.number("padded", DType::i32);
+  const Splits splits = declare_splits(k, DType::f32);
+  const auto add = [&](const kernel::TilePart& part, FunctionRef<void(Value)> then) {
+    add_up(k, splits, part, then);
+  };
+  kernel::hopper_matmul(k, known.tiles, given, {share, padded, add}, finish);
   return k.finish();
 }
 
@@ -157,9 +192,34 @@ bool hopper_takes(const Device& device, const MatrixProduct& p) {
   return lies_well(p.a) && lies_well(p.b) && p.b.columns % kAligned == 0;
 }
 
-Launch hopper_launch(Device& device, const MatrixProduct& p) {
+int64_t HopperSize::tiles(int rows, int columns) const {
+  return products * ceiling(m, rows) * ceiling(n, columns);
+}
+int64_t HopperSize::turns() const { return ceiling(k, kHopperDepth); }
+
+// Of the largest tile of which there are enough for every processor: small ones read more, but a
+// processor without a tile does nothing.  Shared, where that is clearly less.
+HopperPlan plan_hopper(const HopperSize& size, int processors) {
+  constexpr auto* kLast = std::end(kTiles) - 1;
+  const TileKind* whole = std::find_if(std::begin(kTiles), kLast, [&](const TileKind& kind) {
+    return size.tiles(kind.rows, kind.columns) >= processors * 3 / 4;
+  });
+  HopperPlan best{whole->rows, whole->columns};
+  const int64_t waves = ceiling(size.tiles(best.rows, best.columns), processors);
+  double least = double(waves * size.turns()) * whole->turn * kWorthSharing;
+  for (const TileKind& kind : kTiles) {
+    const int64_t tiles = size.tiles(kind.rows, kind.columns);
+    if (tiles > Device::kTickets || tiles * size.turns() > INT32_MAX / 2) continue;
+    const HopperPlan plan = shared_plan(size, kind, processors);
+    if (const double time = microseconds(plan, kind); time < least) best = plan, least = time;
+  }
+  return best;
+}
+
+void add_hopper(Device& device, LaunchList& list, const MatrixProduct& p) {
   const int processors = device.capabilities().processors;
-  const HopperClass known = class_of(p, processors);
+  const HopperPlan plan = plan_hopper(size_of(p), processors);
+  const HopperClass known = class_of(p, plan);
   const HopperMatmul& s = known.tiles;
   Arguments arguments;
   arguments.map(p.a.place, s.dtype,
@@ -180,10 +240,16 @@ Launch hopper_launch(Device& device, const MatrixProduct& p) {
   }
   for (const int64_t extent : p.batch) arguments.number(DType::i32, extent);
   p.after.pass(arguments, known.after, result_extents(p), known.index);
-  const int64_t tiles = tiles_of(p, s.rows, s.columns);
-  const runtime::Grid grid{uint32_t(std::min<int64_t>(tiles, processors)), 1, 1};
-  return Launch(device, {known.key(), [known] { return build(known); }}, grid,
-                std::move(arguments));
+  const int64_t tiles = size_of(p).tiles(s.rows, s.columns);
+  int64_t blocks = std::min<int64_t>(tiles, processors);
+  if (known.shared) {
+    blocks = ceiling(tiles * plan.padded, plan.share);
+    arguments.number(DType::i32, plan.share);
+    arguments.number(DType::i32, plan.padded);
+    pass_splits(arguments, list, DType::f32, tiles, 2 * blocks, int64_t(s.rows) * s.columns);
+  }
+  list.add(Launch(device, {known.key(), [known] { return build(known); }}, blocks_for(blocks, 1),
+                  std::move(arguments)));
 }
 
 }  // namespace fornax::cube

@@ -1,4 +1,6 @@
-// Matrix products of 16-bit floats on compute 90, by its copy engine and matrix units.
+// Matrix products of 16-bit floats on compute 90, by its copy engine and matrix units.  Where tiles
+// are few, blocks have equal shares of the turns over k, and the parts of a tile are added up in
+// their order.
 #pragma once
 #include <memory>
 
@@ -26,6 +28,20 @@ struct MatrixProduct {
 // epilogue wants aligned for kHopperVector elements must be, and a and b.
 inline constexpr int kHopperVector = 8;
 bool hopper_takes(const Device& device, const MatrixProduct& product);
-Launch hopper_launch(Device& device, const MatrixProduct& product);
+void add_hopper(Device& device, LaunchList& list, const MatrixProduct& product);
+
+// How the work is shared out among blocks.
+struct HopperSize {
+  int64_t products, m, n, k;
+  int64_t tiles(int rows, int columns) const;
+  int64_t turns() const;  // over k, of a tile
+};
+struct HopperPlan {
+  int rows = 0, columns = 0;  // of a tile
+  // Turns of a block, and how many are counted of a tile (kernel/library/matmul.h); 0: blocks have
+  // whole tiles.
+  int64_t share = 0, padded = 0;
+};
+HopperPlan plan_hopper(const HopperSize& size, int processors);
 
 }  // namespace fornax::cube

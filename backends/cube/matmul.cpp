@@ -88,13 +88,14 @@ kernel::Kernel build(const MatmulClass& known) {
   // The batch's axes, then the tiles down and across.
   const std::vector<Extent> extents = declare_extents(k, known.batch_rank + 2, DType::i32);
   const std::vector<View> views = declare_epilogue(k, known.after, known.index);
-  Value tile = k.block(), split, share;
+  Value tile = k.block(), split, share, count;
   Splits splits;
   if (known.split) {
+    count = k.number("splits", DType::i32);
     splits = declare_splits(k, sums);
     share = k.number("share", DType::i32, {.divisor = tiles.depth});  // of k
-    tile = k.block() / splits.count;
-    split = k.block() - tile * splits.count;
+    tile = k.block() / count;
+    split = k.block() - tile * count;
   }
   Position batch = position_of(k, extents, tile);
   const Value column = batch.back() * tiles.columns;
@@ -118,7 +119,8 @@ kernel::Kernel build(const MatmulClass& known) {
     run_epilogue(k, known.after, views, sum, place);
   };
   if (known.split) {
-    add_up(k, splits, tile, split, product, finish);
+    const auto slot = [&](Value number) { return tile * count + number; };
+    add_up(k, splits, {tile, split, count, product, slot}, finish);
   } else {
     finish(product);
   }
@@ -305,7 +307,8 @@ std::unique_ptr<PreparedGroup> prepare_product(Device& device, const Product& p,
   if (known.split) {
     const int64_t share = share_for(p, known.tiles, device.capabilities().processors);
     const int64_t splits = ceiling(p.k, share);
-    pass_splits(arguments, *list, kernel::compute_dtype(dtype), blocks, splits,
+    arguments.number(DType::i32, splits);
+    pass_splits(arguments, *list, kernel::compute_dtype(dtype), blocks, blocks * splits,
                 int64_t(known.tiles.rows) * known.tiles.columns);
     arguments.number(DType::i32, share);
     blocks *= splits;
@@ -353,7 +356,7 @@ std::unique_ptr<PreparedGroup> prepare_matmul(Device& device, const Group& group
       [&device, p, dtype](int lanes) -> std::unique_ptr<PreparedGroup> {
         if (lanes <= kVector) return prepare_product(device, p, dtype, lanes);
         auto list = std::make_unique<LaunchList>(device);
-        list->add(hopper_launch(device, hopper_product(p, dtype)));
+        add_hopper(device, *list, hopper_product(p, dtype));
         return list;
       }));
   return sequence;

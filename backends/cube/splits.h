@@ -4,23 +4,22 @@
 // Pure functions; declare_splits() and pass_splits() are the two sides of a launch.
 #pragma once
 #include "backends/cube/operand.h"
+#include "kernel/library/matmul.h"
 
 namespace fornax::cube {
 
 struct Splits {
-  Value count;    // blocks to a tile
-  Value parts;    // memory of the tiles' parts
+  Value parts;    // memory of the tiles' parts, one after another
   Value tickets;  // per tile, how many blocks are done; 0 before and after the launch
 };
 // `sums`: the tile's dtype.
 Splits declare_splits(Builder& k, DType sums);
-// `elements` to a tile.  Requires: at most Device::kTickets tiles.
-void pass_splits(Arguments& arguments, LaunchList& list, DType sums, int64_t tiles, int64_t count,
+// Memory for `parts` parts of `elements` elements.  Requires: at most Device::kTickets tiles.
+void pass_splits(Arguments& arguments, LaunchList& list, DType sums, int64_t tiles, int64_t parts,
                  int64_t elements);
 
-// To be called by all threads of a block; `part` is what block `split` has of tile number `tile`.
-// `finish` gets the whole sum, in one of the blocks.
-void add_up(Builder& k, const Splits& splits, Value tile, Value split, Value part,
+// To be called by all threads of a block.  `finish` gets the whole sum, in one of the blocks.
+void add_up(Builder& k, const Splits& splits, const kernel::TilePart& part,
             FunctionRef<void(Value sum)> finish);
 
 }  // namespace fornax::cube

@@ -14,7 +14,7 @@ struct Inputs {
   Tensor x;             // tracked in rows that end in _grad
   Tensor weight, bias;  // of norms: of the last axis
   Tensor seed;          // the gradient that arrives at the output
-  Tensor targets;       // of cross_entropy
+  Tensor targets;       // of cross_entropy; of embedding the rows that are looked up
   Tensor a, b, c;       // of matmul: a, b and a bias; of abc_exp, add: the operands
   ConvOptions conv;
   std::shared_ptr<nn::BatchNorm> batch_norm;
@@ -66,9 +66,15 @@ const std::map<std::string, Function>& functions() {
       {"rms_norm", [](const Inputs& in) { return Tensors{rms_norm(in.x, {.weight = in.weight})}; }},
       {"batch_norm", [](const Inputs& in) { return Tensors{(*in.batch_norm)(in.x)}; }},
       {"cross_entropy", [](const Inputs& in) { return Tensors{cross_entropy(in.x, in.targets)}; }},
+      {"embedding",
+       [](const Inputs& in) {
+         const Tensor ids = in.targets.unsqueeze(1);
+         return Tensors{in.x.gather(0, ids.expand({ids.shape(0), in.x.shape(1)}))};
+       }},
       {"matmul_nn", [](const Inputs& in) { return Tensors{in.a.matmul(in.b)}; }},
       {"matmul_batch", [](const Inputs& in) { return Tensors{in.a.matmul(in.b)}; }},
       {"matmul_nt", [](const Inputs& in) { return Tensors{in.a.matmul(in.b.transpose())}; }},
+      {"matmul_tn", [](const Inputs& in) { return Tensors{in.a.transpose().matmul(in.b)}; }},
       {"matmul_nn_gelu",
        [](const Inputs& in) { return Tensors{gelu_tanh(in.a.matmul(in.b) + in.c)}; }},
       {"matmul_nt_gelu",
@@ -107,6 +113,7 @@ Inputs matmul_inputs(const Work& work, uint32_t turn, DType dtype, Device device
   const bool batched = work.op == "matmul_batch", transposed = starts_with(work.op, "matmul_nt");
   const int64_t *sizes = &work.shape[batched ? 1 : 0], m = sizes[0], k = sizes[1], n = sizes[2];
   std::vector<int64_t> a{m, k}, b = transposed ? std::vector{n, k} : std::vector{k, n};
+  if (starts_with(work.op, "matmul_tn")) a = {k, m};
   if (batched) {
     a.insert(a.begin(), work.shape[0]);
     b.insert(b.begin(), work.shape[0]);
@@ -124,6 +131,18 @@ Inputs conv_inputs(const Work& work, uint32_t turn, DType dtype, Device device) 
   in.x = values(turn, {s[0], s[1], s[2], s[3]}, dtype, device);
   in.weight = values(16 + turn, {s[4], s[1] / s[7], s[5], s[5]}, dtype, device);
   in.conv = {.stride = s[6], .padding = s[5] / 2, .groups = s[7]};
+  return in;
+}
+
+Inputs embedding_inputs(const Work& work, uint32_t turn, DType dtype, Device device) {
+  const int64_t rows = work.shape[0], width = work.shape[1], count = work.shape[2];
+  Inputs in;
+  in.x = values(turn, {rows, width}, dtype, device);
+  in.targets = classes(64 + turn, {count}, rows, device);
+  if (is_grad(work.op)) {
+    in.x = in.x.require_grad();
+    in.seed = values(48 + turn, {count, width}, dtype, device);
+  }
   return in;
 }
 
@@ -159,6 +178,7 @@ Inputs inputs(const Work& work, uint32_t turn, Device device) {
   parse_dtype(work.dtype, dtype);
   if (starts_with(work.op, "matmul")) return matmul_inputs(work, turn, dtype, device);
   if (work.op == "conv") return conv_inputs(work, turn, dtype, device);
+  if (without_grad(work.op) == "embedding") return embedding_inputs(work, turn, dtype, device);
   Inputs in = row_inputs(work, turn, dtype, device);
   if (work.op == "abc_exp" || work.op == "add") {
     in.a = in.x;

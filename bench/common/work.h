@@ -18,8 +18,9 @@ struct Work {
   std::string op;
   std::string dtype = "f32";
   // Of the first input; of others:
-  //   matmul_nn, _nt, _gelu   m, k, n
+  //   matmul_nn, _nt, _tn, _gelu   m, k, n
   //   matmul_batch            batch, m, k, n
+  //   embedding               rows, width, how many are looked up
   //   conv                    batch, channels, height, width, filters, kernel, stride, groups
   //   mlp_step                batch, inputs, hidden, classes
   //   cnn_step                batch, size, filters, filters, hidden, classes

@@ -47,6 +47,22 @@ struct List {
     if (op.ends_with("_gelu")) row.peers.push_back("compile");
   }
 
+  // A weight's gradient: a is [k, m].
+  void weight_gradient(int64_t m, int64_t n, int64_t k) {
+    Row& row = add("matmul_tn", "bf16", {m, k, n});
+    const std::vector<double> s(row.shape.begin(), row.shape.end());
+    row.flops = 2 * s[0] * s[1] * s[2];
+    row.ring = tiny ? 2 : 4;
+  }
+
+  // Rows are looked up and written, then their gradients added up in a table.
+  void embedding_gradient(int64_t rows_, int64_t width, int64_t count) {
+    Row& row = add("embedding_grad", "f32", {rows_, width, count});
+    const std::vector<double> s(row.shape.begin(), row.shape.end());
+    row.bytes = (s[0] + 3 * s[2]) * s[1] * 4;
+    row.ring = 2;
+  }
+
   // torch.compile takes seconds a row, so that only the first shape has it.
   void row_kernels(int64_t height, int64_t width, bool compiled = false) {
     const size_t before = rows.size();
@@ -104,6 +120,8 @@ std::vector<Row> rows(bool tiny) {
     for (const int64_t size : {4096, 8192}) list.matmul(op, "bf16", size);
   }
   list.matmul("matmul_nn", "f32", 4096);
+  for (const int64_t columns : {768, 2304, 3072}) list.weight_gradient(768, columns, 16384);
+  list.embedding_gradient(50304, 768, 16384);
   Row mlp = model("mlp_step", {128, 784, 512, 10}, 60);
   mlp.peers = {"graph"};
   list.rows.push_back(mlp);

@@ -48,8 +48,10 @@ FUNCTIONS = {
     "rms_norm": rms_norm,
     "batch_norm": batch_norm,
     "cross_entropy": cross_entropy,
+    "embedding": lambda x, ids: x[ids],
     "matmul_nn": lambda a, b: a @ b,
     "matmul_nt": lambda a, b: a @ b.T,
+    "matmul_tn": lambda a, b: a.T @ b,
     "matmul_batch": lambda a, b: a @ b,
     "matmul_nn_gelu": lambda a, b, c: gelu(a @ b + c),
     "matmul_nt_gelu": lambda a, b, c: gelu(a @ b.T + c),
@@ -75,7 +77,7 @@ def peer(row, arguments, seeds):
         compiled = jax.jit(function)
         return lambda turn: (compiled(*arguments[turn]),)
     seeds = [jnp.ones((), arguments[0][0].dtype) if s is None else s for s in seeds]
-    compiled = jax.jit(with_gradients(function, 1 if op.startswith("cross_entropy") else 0))
+    compiled = jax.jit(with_gradients(function, 1 if op.startswith(("cross_entropy", "embedding")) else 0))
     return lambda turn: compiled(seeds[turn], *arguments[turn])
 
 

@@ -51,7 +51,7 @@ def product_shapes(op, shape):
         batch, m, k, n = shape
         return [(batch, m, k), (batch, k, n)]
     m, k, n = shape
-    found = [(m, k), (n, k) if op.startswith("matmul_nt") else (k, n)]
+    found = [(k, m) if op.startswith("matmul_tn") else (m, k), (n, k) if op.startswith("matmul_nt") else (k, n)]
     return found + ([(n,)] if op.endswith("_gelu") else [])
 
 
@@ -59,6 +59,8 @@ def input_shapes(row):
     op, shape = row["op"], tuple(row["shape"])
     if op.startswith("matmul"):
         return product_shapes(op, shape)
+    if base(op) == "embedding":
+        return [shape[:2]]
     if op == "conv":
         batch, channels, height, width, filters, kernel, _, groups = shape
         return [(batch, channels, height, width), (filters, channels // groups, kernel, kernel)]
@@ -78,12 +80,17 @@ def inputs(row, turn, numbers):
     found = [numbers.values(16 * k + turn, shape) for k, shape in enumerate(input_shapes(row))]
     if base(row["op"]) == "cross_entropy":
         found.append(numbers.classes(64 + turn, row["shape"][:1], row["shape"][1]))
+    if base(row["op"]) == "embedding":
+        found.append(numbers.classes(64 + turn, row["shape"][2:], row["shape"][0]))
     return found
 
 
 def arriving(row, turn, numbers):
     """The gradient that arrives at the output; none: the output is a loss."""
-    return None if base(row["op"]) == "cross_entropy" else numbers.values(16 * 3 + turn, row["shape"])
+    shape = row["shape"]
+    if base(row["op"]) == "embedding":
+        shape = (shape[2], shape[1])
+    return None if base(row["op"]) == "cross_entropy" else numbers.values(16 * 3 + turn, shape)
 
 
 # ── Parameters: shapes, and what a vector is filled with ────────────────────────────────────────────────────────────────

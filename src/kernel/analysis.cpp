@@ -46,6 +46,12 @@ int64_t divisor_of_atom(const Builder::State& state, ValueId value) {
   switch (from->code) {
     case Code::mul:
       return operand(0) * operand(1);
+    case Code::shift_left: {
+      constexpr int64_t kMostShift = 30;
+      int64_t shift = 0;
+      const bool known = state.is_constant(from->operands[1], &shift) && shift <= kMostShift;
+      return known ? operand(0) << shift : 1;
+    }
     case Code::min:
     case Code::max:
       return std::gcd(operand(0), operand(1));

@@ -110,14 +110,25 @@ bool Lowering::skipped(ValueId value) const {
   return role_ == Role::producer && from_.type(value).tile();
 }
 
+// Whether anything inside is fetched.
+bool Lowering::fetches(const Instruction& x) const {
+  if (x.code == Code::pipeline) return true;
+  return std::any_of(x.regions.begin(), x.regions.end(), [&](const Region& region) {
+    return std::any_of(region.instructions.begin(), region.instructions.end(),
+                       [&](InstructionId id) { return fetches(from_.at(id)); });
+  });
+}
+
 // What the producer has no part in: tiles, and effects other than its own.
 bool Lowering::only_consumers(const Instruction& x) const {
   if (x.code == Code::pipeline || x.code == Code::fetch) return false;
+  const auto tile = [&](ValueId result) { return from_.type(result).tile(); };
   const Effect effect = info(x.code).effect;
-  if (effect == Effect::region && x.code != Code::reduce && x.code != Code::scan) return false;
+  if (effect == Effect::region && x.code != Code::reduce && x.code != Code::scan) {
+    return std::all_of(x.results.begin(), x.results.end(), tile) && !fetches(x);
+  }
   if (effect == Effect::write || effect == Effect::region) return true;
-  return std::any_of(x.results.begin(), x.results.end(),
-                     [&](ValueId result) { return from_.type(result).tile(); });
+  return std::any_of(x.results.begin(), x.results.end(), tile);
 }
 
 void Lowering::lower(const Region& region) {
@@ -191,7 +202,7 @@ void Lowering::lower(const Instruction& x) {
     case Code::fence:
       return to_.fence();
     case Code::barrier:
-      return to_.barrier();
+      return barrier();
     case Code::reduce:
       return reduce(x);
     case Code::mma:

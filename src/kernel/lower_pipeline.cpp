@@ -13,7 +13,9 @@ namespace {
 
 constexpr int kGroup = 128;  // threads of four warps, which wgmma takes together
 constexpr int kProducerRegisters = 40;
-constexpr int kRow = 64;         // elements of 16 bits in a box's row of 128 bytes
+constexpr int kConsumers =
+    15;                   // the barrier of all consuming groups; they have their own from 1 on
+constexpr int kRow = 64;  // elements of 16 bits in a box's row of 128 bytes
 constexpr int kBox = 64 * kRow;  // elements of a box that is copied out
 
 // What is left for each consuming thread of the 64 Ki registers, a multiple of 8.
@@ -34,8 +36,8 @@ void Lowering::by_roles() {
   const int groups = from_.threads / kGroup;
   full_ = to_.shared(DType::u64, stages_);
   empty_ = to_.shared(DType::u64, stages_);
-  for (const InstructionId id : from_.body.instructions) {
-    if (from_.at(id).code == Code::shared) lower(from_.at(id));
+  for (const Instruction& x : from_.instructions) {
+    if (x.code == Code::shared) lower(x);
   }
   const Value thread = to_.thread();
   to_.when(thread == 0, [&] {
@@ -71,6 +73,12 @@ void Lowering::by_roles() {
         stage_.clear();
         to_.when((thread & (kGroup - 1)) == 0, [&] { effect(Code::copy_wait, {}, {0, 0}); });
       });
+}
+
+// Of all threads that have the kernel's tiles.
+void Lowering::barrier() {
+  if (role_ == Role::all) return to_.barrier();
+  effect(Code::group_barrier, {to_.as(DType::i32, kConsumers)}, {from_.threads});
 }
 
 void Lowering::advance() {

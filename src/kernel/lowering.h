@@ -34,6 +34,7 @@ class Lowering {
   }
 
   bool skipped(ValueId value) const;
+  bool fetches(const Instruction& x) const;
   bool only_consumers(const Instruction& x) const;
   void lower(const Region& region);
   void lower(const Instruction& x);
@@ -48,6 +49,7 @@ class Lowering {
 
   // kernel/lower_pipeline.cpp
   void by_roles();
+  void barrier();
   void pipeline(const Instruction& x);
   void produce(const Instruction& x);
   void consume(const Instruction& x);

@@ -5,7 +5,6 @@
 #include <random>
 
 #include "graph/attributes.h"
-#include "tests/cube/compute90.h"
 #include "tests/cube/run.h"
 #include "tests/errors.h"
 
@@ -165,27 +164,6 @@ TEST_F(ScatterRows, NewSizesFindOldPrograms) {
   const size_t programs = this->programs();
   check({.rows = 77, .count = 133, .columns = 80, .most = 77});
   EXPECT_EQ(this->programs(), programs);
-}
-
-// An embedding's gradient: so many blocks that each reads all places, and no more.
-TEST_F(ScatterRows, AnEmbeddingsGradientFillsTheDevice) {
-  Compute90 runtime;
-  Device device(runtime, 0, Compute90::described());
-  const Tensor index = places({.count = 16384, .columns = 768});
-  Tensor put = empty({DType::f32, {1, 1, 768}});
-  put.type.shape = {1, 16384, 768};
-  put.layout = {0, {0, 768, 1}};
-  Case c;
-  const int base = c.number(DType::f32, 0, {1, 50304, 768});
-  c.anchor(Op::scatter, {base, c.input(index), c.input(put)},
-           ScatterSettings::pack(1, ScatterMode::add));
-  const std::vector<Argument> to = {{put.buffer.get(), 0, {}}};
-  prepare_group(device, c.group)->run(c.arguments, to);
-  ASSERT_EQ(runtime.programs().size(), 1u);
-  EXPECT_EQ(runtime.grids, (std::vector<runtime::Grid>{{654, 1, 1}}));
-  EXPECT_LE(runtime.programs()[0].report.spilled_bytes, 0);
-  // Five blocks to a processor's 227 KiB of shared memory.
-  EXPECT_LE(runtime.programs()[0].source.shared_bytes * 5, 227u << 10);
 }
 
 }  // namespace

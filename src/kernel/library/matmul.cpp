@@ -205,45 +205,116 @@ void fetch_boxes(Builder& k, const HopperMatmul& s, const HopperOperands& given,
   fetch(given.b, bs, s.columns, s.b_transposed, origin.column, given.b_varies);
 }
 
+// The kernel's memory and extents, and what happens to a tile.
+class Hopper {
+ public:
+  Hopper(Builder& k, const HopperMatmul& s, const HopperOperands& given, Epilogue epilogue)
+      : k_(k), s_(s), given_(given), epilogue_(epilogue) {
+    as_ = k.shared(s.dtype, s.stages * a_box(), kBoxAlignment);
+    bs_ = k.shared(s.dtype, s.stages * b_box(), kBoxAlignment);
+    if (given.result) {
+      staging_ = k.shared(given.result.dtype(), s.rows * 2 * kBoxSide, kBoxAlignment);
+    }
+    down_ = pieces(given.m, s.rows), across_ = pieces(given.n, s.columns);
+  }
+
+  Value tiles() const {
+    Value tiles = down_ * across_;
+    for (const Value& extent : given_.batch) tiles = tiles * extent;
+    return tiles;
+  }
+  Value turns() const { return pieces(given_.k, kHopperDepth); }
+  TileOrigin origin(Value tile) const { return origin_of(s_, given_, down_, across_, tile); }
+
+  // Over `turns` turns of k from number `first` on.
+  Value multiply(const TileOrigin& origin, Value first, Value turns) {
+    Variable sums(k_.spread(k_.constant(DType::f32, 0), s_.rows, s_.columns));
+    k_.pipeline(
+        turns, s_.stages,
+        [&](Value i, Value stage) {
+          fetch_boxes(k_, s_, given_, as_, bs_, stage, (first + i) * kHopperDepth, origin);
+        },
+        [&](Value, Value stage) {
+          sums = k_.mma_boxes(sums, as_, stage * a_box(), bs_, stage * b_box(), kHopperDepth,
+                              s_.a_transposed, s_.b_transposed);
+        });
+    return sums;
+  }
+
+  void finish(const TileOrigin& origin, Value sums) {
+    for (int chunk = 0; chunk < s_.columns; chunk += kBoxSide) {
+      const Value column = origin.column + chunk;
+      std::vector<Value> position = origin.batch;
+      position.push_back(k_.iota(0, s_.rows) + origin.row);
+      position.push_back(k_.iota(1, kBoxSide) + column);
+      const Value result = epilogue_(k_.part(sums, chunk, kBoxSide), position);
+      if (given_.result) {
+        k_.deposit(given_.result, staging_, result, origin.at(column, origin.row, {}));
+      }
+    }
+  }
+
+ private:
+  int a_box() const { return s_.rows * kHopperDepth; }
+  int b_box() const { return s_.columns * kHopperDepth; }
+  static Value pieces(Value extent, int size) { return (extent + (size - 1)) / size; }
+
+  Builder& k_;
+  const HopperMatmul& s_;
+  const HopperOperands& given_;
+  const Epilogue epilogue_;
+  Value as_, bs_, staging_, down_, across_;
+};
+
 }  // namespace
 
 void hopper_matmul(Builder& k, const HopperMatmul& s, const HopperOperands& given,
                    Epilogue epilogue) {
-  const int a_box = s.rows * kHopperDepth, b_box = s.columns * kHopperDepth;
-  const Value as = k.shared(s.dtype, s.stages * a_box, kBoxAlignment);
-  const Value bs = k.shared(s.dtype, s.stages * b_box, kBoxAlignment);
-  Value staging;
-  if (given.result) {
-    staging = k.shared(given.result.dtype(), s.rows * 2 * kBoxSide, kBoxAlignment);
-  }
-  const auto tiles_of = [](Value extent, int size) { return (extent + (size - 1)) / size; };
-  const Value down = tiles_of(given.m, s.rows), across = tiles_of(given.n, s.columns);
-  Value tiles = down * across;
-  for (const Value& extent : given.batch) tiles = tiles * extent;
-
-  k.loop(k.block(), tiles, k.blocks(), [&](Value tile) {
-    const TileOrigin origin = origin_of(s, given, down, across, tile);
-    Variable sums(k.spread(k.constant(DType::f32, 0), s.rows, s.columns));
-    k.pipeline(
-        tiles_of(given.k, kHopperDepth), s.stages,
-        [&](Value i, Value stage) {
-          fetch_boxes(k, s, given, as, bs, stage, i * kHopperDepth, origin);
-        },
-        [&](Value, Value stage) {
-          sums = k.mma_boxes(sums, as, stage * a_box, bs, stage * b_box, kHopperDepth,
-                             s.a_transposed, s.b_transposed);
-        });
-    for (int chunk = 0; chunk < s.columns; chunk += kBoxSide) {
-      const Value column = origin.column + chunk;
-      std::vector<Value> position = origin.batch;
-      position.push_back(k.iota(0, s.rows) + origin.row);
-      position.push_back(k.iota(1, kBoxSide) + column);
-      const Value result = epilogue(k.part(sums, chunk, kBoxSide), position);
-      if (given.result) {
-        k.deposit(given.result, staging, result, origin.at(column, origin.row, {}));
-      }
-    }
+  Hopper product(k, s, given, epilogue);
+  k.loop(k.block(), product.tiles(), k.blocks(), [&](Value tile) {
+    const TileOrigin origin = product.origin(tile);
+    product.finish(origin, product.multiply(origin, 0, product.turns()));
   });
+}
+
+void hopper_matmul(Builder& k, const HopperMatmul& s, const HopperOperands& given,
+                   const TileShares& shares, Epilogue epilogue) {
+  Hopper product(k, s, given, epilogue);
+  share_tiles(
+      k, shares, product.tiles(), product.turns(),
+      [&](Value tile, Value first, Value turns) {
+        return product.multiply(product.origin(tile), first, turns);
+      },
+      [&](Value tile, Value sums) { product.finish(product.origin(tile), sums); });
+}
+
+void share_tiles(Builder& k, const TileShares& shares, Value tiles, Value turns,
+                 FunctionRef<Value(Value tile, Value first, Value turns)> multiply,
+                 FunctionRef<void(Value tile, Value sums)> finish) {
+  const Value padded = shares.padded, share = shares.share, block = k.block();
+  const Value begin = block * share, end = min(begin + share, tiles * padded);
+  Variable next(begin);
+  const auto piece = [&] {
+    const Value tile = next.get() / padded, first = next.get() - tile * padded;
+    const Value counted = min(padded - first, end - next.get());
+    Variable sums(multiply(tile, first, min(counted, turns - first)));
+    // The first of the tile's blocks ends with its piece, the others begin with theirs.
+    const Value before = tile * padded / share;
+    const Value count = (tile * padded + padded - 1) / share - before + 1;
+    const auto slot = [&](Value number) {
+      return (before + number) * 2 + k.cast(number == 0, DType::i32);
+    };
+    Variable whole(count == 1);
+    k.when(count > 1, [&] {
+      shares.add_up({tile, block - before, count, sums, slot}, [&](Value all) {
+        sums = all;
+        whole = k.constant(DType::bool_, true);
+      });
+    });
+    k.when(whole, [&] { finish(tile, sums); });
+    next = next.get() + counted;
+  };
+  k.repeat_while([&] { return next.get() < end; }, piece);
 }
 
 }  // namespace fornax::kernel

@@ -52,6 +52,29 @@ Value portable_matmul(Builder& builder, const PortableTiles& tiles, DType sums,
                       const MatrixElements& a, const MatrixElements& b, Value from, Value to,
                       Value row, Value column);
 
+// What a block has of a tile that several share.
+struct TilePart {
+  Value tile;           // its number
+  Value number, count;  // of the part, and how many the tile has
+  Value sums;
+  FunctionRef<Value(Value number)> slot;  // which place in memory a part of the tile has
+};
+// Where tiles are few, each block has an equal share of the turns over k that all tiles need, one
+// tile after another: the end of one perhaps, and the beginning of another.
+struct TileShares {
+  Value share;   // i32, turns of a block
+  Value padded;  // i32, turns counted of a tile: at least those that it needs, but so few more that
+                 // every part has some that it needs
+  // Calls `finish` in one of the tile's blocks, with what all parts add up to.  Their slots lie
+  // below twice the number of blocks.
+  FunctionRef<void(const TilePart& part, FunctionRef<void(Value sums)> finish)> add_up;
+};
+// For a grid of as many blocks as there are shares.  `multiply` gives the sums of some turns of a
+// tile, `finish` gets the whole ones.
+void share_tiles(Builder& builder, const TileShares& shares, Value tiles, Value turns,
+                 FunctionRef<Value(Value tile, Value first, Value turns)> multiply,
+                 FunctionRef<void(Value tile, Value sums)> finish);
+
 struct HopperMatmul {
   DType dtype = DType::bf16;  // of a and b; sums are f32
   bool a_transposed = false;  // a lies as [k, m]
@@ -79,5 +102,8 @@ using Epilogue = FunctionRef<Value(Value sums, const std::vector<Value>& positio
 // For a grid of any number of blocks; as many as there are processors, or tiles if those are fewer.
 void hopper_matmul(Builder& builder, const HopperMatmul& tiles, const HopperOperands& operands,
                    Epilogue epilogue);
+// For a grid of as many blocks as there are shares.
+void hopper_matmul(Builder& builder, const HopperMatmul& tiles, const HopperOperands& operands,
+                   const TileShares& shares, Epilogue epilogue);
 
 }  // namespace fornax::kernel
