@@ -136,9 +136,9 @@ std::unique_ptr<Kernel> prepare_gather(AnchorPlan plan);
 std::unique_ptr<Kernel> prepare_scatter(AnchorPlan plan);
 
 // `count` elements of an integer operand from `position` on, `step` apart, as positions along an
-// axis.  Error(index): one is outside [0, size); `op` and `axis` are for its message.
+// axis of `indexed`.  Error(index): one is outside of it; `op` is for its message.
 void resolve_indices(const InputView& index, int64_t position, int64_t step, int64_t count, Op op,
-                     int axis, int64_t size, int64_t* to);
+                     int axis, const Type& indexed, int64_t* to);
 // Whether all axes behind `axis` repeat one index: then whole rows are moved.
 bool repeats_behind(const AnchorPlan::Input& index, int axis);
 

@@ -9,7 +9,8 @@
 namespace fornax::flex {
 
 void resolve_indices(const InputView& index, int64_t position, int64_t step, int64_t count, Op op,
-                     int axis, int64_t size, int64_t* to) {
+                     int axis, const Type& indexed, int64_t* to) {
+  const int64_t size = indexed.shape[axis];
   with_type(index.type.dtype, [&](auto type) {
     using I = decltype(type);
     if constexpr (std::is_integral_v<I>) {
@@ -22,8 +23,8 @@ void resolve_indices(const InputView& index, int64_t position, int64_t step, int
       if (inside) return;
       for (int64_t i = 0; i < count; i++) {
         if (uint64_t(to[i]) >= uint64_t(size)) {
-          fail(ErrorKind::index, "{}: index {} is outside axis {} of size {}", info(op).name,
-               from[i * step], axis, size);
+          fail(ErrorKind::index, "{}: index {} is outside axis {} of {}, which has {} elements",
+               info(op).name, from[i * step], axis, text_of(indexed), size);
         }
       }
     }
@@ -103,7 +104,7 @@ struct Gather : Kernel {
     for (int64_t t0 = first; t0 < end; t0 += kBlock) {
       const int64_t count = std::min(kBlock, end - t0);
       resolve_indices(index, position + t0 * index_step, index_step, count, Op::gather, axis,
-                      plan.inputs[0].type.shape[axis], places);
+                      plan.inputs[0].type, places);
       if (rows) {
         for (int64_t i = 0; i < count; i++) {
           move_row(x + places[i] * axis_stride, to + (t0 + i) * row.count);

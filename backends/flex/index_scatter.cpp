@@ -153,7 +153,7 @@ struct Scatter : Kernel {
         copy_box(element, {size}, base.as<std::byte>() + walk.offsets[0] * int64_t(element),
                  base.strides + axis, to, &one);
         resolve_indices(index, walk.offsets[1], index.strides[axis], length, Op::scatter, axis,
-                        size, places.as<int64_t>());
+                        plan.result, places.as<int64_t>());
         const std::byte* from = values.as<std::byte>() + walk.offsets[2] * int64_t(element);
         if (!in_place) {
           copy_box(element, {length}, from, values.strides + axis, copy.as<void>(), &one);
@@ -177,7 +177,7 @@ struct Scatter : Kernel {
     StridedWalk<1> walk(shape, {index.strides});
     walk.seek(0);
     for (int64_t i = 0; i < lines; i++, walk.next()) {
-      resolve_indices(index, walk.offsets[0], step, count, Op::scatter, settings.axis, size,
+      resolve_indices(index, walk.offsets[0], step, count, Op::scatter, settings.axis, plan.result,
                       to + i * count);
     }
   }

@@ -1,5 +1,8 @@
 // Reference values of matrix products, convolutions and pooling: plain loops that collect the terms
 // of one result and add them by halves, in double or in 64-bit integers that wrap.
+#include <cmath>
+#include <limits>
+
 #include "backends/reference/value.h"
 #include "base/error.h"
 #include "graph/attributes.h"
@@ -26,6 +29,18 @@ int64_t window_at(const Window2d& w, int axis, int64_t i, int64_t tap, int64_t c
   return window < count ? window : -1;
 }
 
+// A product that the other backends' accumulators cannot hold is infinite here, too.
+template <class N>
+N held(DType dtype, N product) {
+  if constexpr (std::is_same_v<N, double>) {
+    constexpr double kLargest = std::numeric_limits<float>::max();
+    if (dtype != DType::f64 && std::fabs(product) > kLargest) {
+      return std::copysign(std::numeric_limits<double>::infinity(), product);
+    }
+  }
+  return product;
+}
+
 // result at (i, j, k, l) = the sum of the terms that collect(i, j, k, l, add) adds, each add(a, b)
 // being the product of element a of input 0 and element b of input 1.
 template <class Collect>
@@ -40,7 +55,9 @@ void sum_products(const Work& work, Value& result, Collect&& collect) {
       std::vector<N> terms;
       each(result.type.shape, [&](const Position& p, size_t i) {
         terms.clear();
-        collect(p, [&](size_t x, size_t y) { terms.push_back(as<N>(a[x]) * as<N>(b[y])); });
+        collect(p, [&](size_t x, size_t y) {
+          terms.push_back(held(result.type.dtype, N(as<N>(a[x]) * as<N>(b[y]))));
+        });
         result.words[i] = word_of(sum_of(std::span<const N>(terms)));
       });
     }

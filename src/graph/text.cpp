@@ -119,8 +119,8 @@ Type parse_type(Line& line) {
   return type;
 }
 
+// What follows the first %.
 void parse_step(Line& line, Graph& graph) {
-  line.expect('%', "a step like %0, or return,");
   const int64_t number = line.integer("the number of the step");
   if (number < 0 || uint64_t(number) != graph.steps.size()) {
     line.wrong(fmt::format("step %{} should be %{}", number, graph.steps.size()));
@@ -239,7 +239,7 @@ Graph parse_graph(std::string_view text) {
     text.remove_prefix(std::min(length + 1, text.size()));
     if (line.at_end() || line.starts_with('#')) continue;
     if (returned) line.wrong("stands after return");
-    if (line.starts_with('%')) {
+    if (line.take('%')) {
       parse_step(line, graph);
       continue;
     }

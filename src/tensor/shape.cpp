@@ -300,7 +300,8 @@ Tensor Tensor::tril(int64_t diagonal, Site site) const {
 Tensor Tensor::diagonal(Site site) const {
   Call call("diagonal", site);
   if (rank() < 2) {
-    fail(ErrorKind::shape, "diagonal: needs at least 2 axes, got {}", text_of(node_of(*this).type));
+    fail(ErrorKind::shape, "{}: needs at least 2 axes, got {}", Call::name_or("diagonal"),
+         text_of(node_of(*this).type));
   }
   const int64_t rows = shape(-2), columns = shape(-1);
   Shape flat = shape();

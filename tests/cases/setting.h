@@ -14,17 +14,27 @@ struct Setting {
   Tensor laid(const Tensor& x) const {
     return views && x.rank() < kMaxRank ? stack({x, full_like(x, 99)}, -1).select(-1, 0) : x;
   }
+  // The value as this setting wants operands.
+  Tensor given(const Tensor& x) const {
+    return laid(tracks && is_floating(x.dtype()) ? x.require_grad() : x);
+  }
   Tensor floats(std::vector<double> values, Shape shape, DType dtype = DType::f32) const {
-    const Tensor x = from(values, shape, device).cast(dtype);
-    return laid(tracks ? x.require_grad() : x);
+    return given(from(values, shape, device).cast(dtype));
   }
   Tensor floats(std::vector<double> values, DType dtype = DType::f32) const {
     const Shape shape{int64_t(values.size())};
     return floats(std::move(values), shape, dtype);
   }
   Tensor integers(std::vector<int64_t> values, DType dtype = DType::i64) const {
-    return laid(from(values, device).cast(dtype));
+    return given(from(values, device).cast(dtype));
   }
+  // Constants, which take no memory where they are contiguous.
+  Tensor zeros(Shape shape) const { return given(fornax::zeros(shape, {.device = device})); }
+  Tensor ones(Shape shape) const { return given(fornax::ones(shape, {.device = device})); }
+  Tensor iota(Shape shape) const { return given(fornax::iota(shape, device)); }
+
+  // Plain loops in double, on which long cases take too long.
+  bool is_slow() const { return device == Device("reference"); }
 };
 
 inline void in_every_setting(void (*body)(const Setting&)) {

@@ -144,7 +144,8 @@ TEST(Gather, IndexOutside) {
   Value x = operand(DType::f32, {5}, Style::plain, [](int64_t i) { return double(i); });
   for (double wrong : {7.0, -1.0}) {
     Value index = operand(DType::i64, {2}, Style::plain, [&](int64_t i) { return i ? wrong : 1; });
-    const std::string words = fmt::format("index {} is outside axis 0 of size 5", wrong);
+    const std::string words =
+        fmt::format("index {} is outside axis 0 of f32[5], which has 5 elements", wrong);
     expect_error(ErrorKind::index, "gather: " + words, [&] {
       run(prepare_index, Op::gather, {&x, &index}, {0});
     });

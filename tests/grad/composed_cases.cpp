@@ -12,33 +12,6 @@ Tensor tracked(std::vector<double> values, Device device) {
   return floats(std::move(values), device).require_grad();
 }
 
-TEST_ON_DEVICES(Cases, C013_gradient_through_an_empty_part) {
-  const Tensor a = zeros({2, 3}, {.device = device}).require_grad();
-  const Tensor b = zeros({2, 0}, {.device = device}).require_grad();
-  const std::vector<Tensor> g = grad({cat({a, b}, 1).sum()}, {a, b});
-  expect_tensor(g[0], {2, 3}, std::vector<double>(6, 1));
-  EXPECT_EQ(g[1].shape(), (Shape{2, 0}));
-}
-
-TEST_ON_DEVICES(Cases, C017_running_sums_of_nothing) {
-  const Tensor x = zeros({2, 0}, {.device = device}).require_grad();
-  EXPECT_EQ(gradient_of(x.cumsum(1), x).shape(), (Shape{2, 0}));
-  EXPECT_EQ(gradient_of(x.cumprod(1), x).shape(), (Shape{2, 0}));
-}
-
-TEST_ON_DEVICES(Cases, C021_a_strided_slice_of_one_element) {
-  const Tensor x = zeros({2, 3}, {.device = device}).require_grad();
-  const Tensor loss = (x(slice(0, none, 2)) * floats({1, 2, 3}, device)).sum() +
-                      (x(slice(1, none, 2)) * floats({100, 101, 102}, device)).sum();
-  expect_values(gradient_of(loss, x), {1, 2, 3, 100, 101, 102});
-}
-
-TEST_ON_DEVICES(Cases, C022_a_slice_with_a_negative_step) {
-  const Tensor x = tracked({1, 2, 3, 4}, device);
-  expect_values(gradient_of(x(slice(3, 0, -5)), x), {0, 0, 0, 1});
-  expect_values(gradient_of(x(slice(none, none, -2)) * floats({1, 2}, device), x), {0, 2, 0, 1});
-}
-
 TEST_ON_DEVICES(Cases, C061_logsumexp_of_minus_infinity) {
   const Tensor x = tracked({-kInf, -kInf}, device);
   expect_values(gradient_of(x.logsumexp(), x), {0, 0});

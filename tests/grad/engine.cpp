@@ -72,15 +72,6 @@ TEST_ON_DEVICES(Backward, wants_a_number_or_a_gradient) {
   EXPECT_NE(message_of([&] { x.argmax().backward(); }).find("not tracked"), std::string::npos);
 }
 
-TEST_ON_DEVICES(Cases, C028_set_grad_replaces) {
-  const Tensor x = tracked({1, 2}, device);
-  (x * 5).sum().backward();
-  const Tensor g = floats({7, 8}, device);
-  x.set_grad(g);
-  expect_values(x.grad(), {7, 8});
-  EXPECT_NE(message_of([&] { x.set_grad(floats({1}, device)); }).find("f32[2]"), std::string::npos);
-}
-
 TEST_ON_DEVICES(Cases, C113_gradient_of_an_intermediate) {
   const Tensor x = tracked({2}, device);
   const Tensor a = x * x, b = x * x * x;

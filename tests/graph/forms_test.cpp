@@ -113,6 +113,8 @@ TEST(forms, wrong_text_is_named_by_line) {
       {"%0 = full 99999999999999999999 : f32[]\n", "is not a number"},
       {"%0 = neg %0 : f32[2]\n", "%0 is not an earlier step"},
       {"%0 = leaf : f32[2]\n%1 = neg %7 : f32[2]\n", "line 2: %7 is not an earlier step"},
+      {"%0 = leaf : f32[2]\n%1 = neg %x : f32[2]\n",
+       "line 2: \"x : f32[2]\" stands where the number of a step should"},
       {"%0 = leaf : f32[2]\n%1 = neg : f32[2]\n", "line 2: neg: takes 1 inputs, got 0"},
       {"%0 = leaf : f32[2]\n%1 = neg %0 : f32[3]\n",
        "line 2: neg gives f32[2], the line says f32[3]"},
@@ -238,6 +240,13 @@ TEST(verify, names_the_broken_step) {
   broken([](Graph& g) { g.steps[1].scalar = 1.0; }, "has a scalar, which only full has");
   broken([](Graph& g) { g.steps[1].type.dtype = DType::f64; }, "is f64[4], its rule gives f32[4]");
   broken([](Graph& g) { g.steps[1].op = Op::bitwise_not; }, "operands must be integers or bool");
+  broken(
+      [](Graph& g) {
+        constexpr int64_t kFar = int64_t(1) << 40;
+        g.steps.push_back({Op::full, {DType::f32, {}}, {}, {int64_t(DType::f32)}, 0});
+        g.steps.push_back({Op::pad, {DType::f32, {kFar + 4}}, {1, 2}, {kFar, 0, 0}, {}});
+      },
+      "verify: step %3 (pad): a size is 1099511627780, above 1099511627776");
   broken([](Graph& g) { g.outputs = {2}; }, "verify: output %2 is not one of 2 steps");
   broken([](Graph& g) { g.outputs = {-1}; }, "verify: output %-1 is not one of 2 steps");
 }
@@ -293,13 +302,15 @@ TEST(verify, checks_the_form_of_attributes) {
                             graph.add(Op::pad, {0, 2}, {0, 0, -1});
                           }),
                "-1 elements between are not 0 to 1048576");
+  expect_words(message_of(ErrorKind::internal, [&] { graph.add(Op::leaf, {}, Attributes(10, 1)); }),
+               "leaf: takes a dtype and at most 8 sizes, got 10 attributes");
   expect_words(message_of(ErrorKind::internal, [&] { graph.add(Op::neg, {3}); }),
                "neg: reads step %3, but only 3 steps are there");
   expect_words(message_of(ErrorKind::shape,
                           [&] {
                             graph.add(Op::pad, {0, 2}, {int64_t(1) << 40, 0, 0});
                           }),
-               "is above 1099511627776");
+               "pad: a size of f32[1099511627778] is above 1099511627776");
 }
 
 }  // namespace

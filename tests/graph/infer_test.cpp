@@ -140,6 +140,7 @@ TEST(infer, views) {
        {0, 4, 1, 0, 2, -1},
        "slice: 2 elements from 0 by -1 leave axis 1 of f32[4,3]"},
       {ErrorKind::index, Op::slice, {kF}, {-1, 1, 1, 0, 3, 1}, "slice: 1 elements from -1 by 1"},
+      {ErrorKind::value, Op::slice, {kF}, {0, 4, 1, 0, 3, 0}, "slice: the step on axis 1 is 0"},
       {ErrorKind::internal, Op::slice, {kF}, {0, 1, 1}, "is false in"},
       {ErrorKind::value,
        Op::unfold,

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "graph/evaluate.h"
+#include "tests/errors.h"
 
 namespace fornax {
 namespace {
@@ -94,6 +95,12 @@ TEST(semantics, conversions) {
 double value(Op op, DType dtype, Scalar a, Scalar b) {
   const Scalar operands[] = {a, b};
   return evaluate(op, dtype, std::span(operands).first(size_t(info(op).inputs))).as_double();
+}
+
+TEST(semantics, a_dtype_that_is_none_is_an_error) {
+  const double memory = 1;
+  expect_words(message_of(ErrorKind::internal, [&] { load(DType(99), &memory, 0); }),
+               "dtype: number 99 is none");
 }
 
 TEST(semantics, division) {

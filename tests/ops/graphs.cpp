@@ -55,6 +55,22 @@ void check(Numbers numbers, uint64_t seed, Device device) {
   }
 }
 
+// What random graphs compare with the reference: each op of the table.
+void check_coverage() {
+  std::vector<int> drawn(size_t(op_count()), 0);
+  for (Numbers numbers : {Numbers::exact, Numbers::smooth}) {
+    for (uint64_t seed = 1; seed <= kSeeds; seed++) {
+      for (const Instruction& step : random_graph(numbers, seed, kInstructions).instructions) {
+        drawn[size_t(step.op)]++;
+      }
+    }
+  }
+  for (int op = 0; op < op_count(); op++) {
+    if (Op(op) == Op::leaf || Op(op) == Op::full) continue;  // operands and numbers of all others
+    EXPECT_GE(drawn[size_t(op)], 3) << info(Op(op)).name;
+  }
+}
+
 }  // namespace
 
 void register_graphs(Device device) {
@@ -62,6 +78,7 @@ void register_graphs(Device device) {
     const char* name;
     Numbers numbers;
   } classes[] = {{"exact", Numbers::exact}, {"smooth", Numbers::smooth}, {"all", Numbers::all}};
+  if (device.physical() == 0) add_test("graphs", "draw_every_op", check_coverage);
   for (const auto& one : classes) {
     add_test("graphs/" + short_name(device), one.name, [numbers = one.numbers, device] {
       for (uint64_t seed = 1; seed <= kSeeds && !::testing::Test::HasFailure(); seed++) {

@@ -3,6 +3,8 @@
 #pragma once
 #include <fornax/tensor.h>
 
+#include <optional>
+
 #include "graph/type.h"
 
 namespace fornax::conformance {
@@ -22,10 +24,22 @@ struct Instruction {
 };
 struct RandomGraph {
   Numbers numbers;
+  bool wide = false;         // f64 and i64 as well as f32, i32 and bool
   std::vector<Type> leaves;  // the first values
   std::vector<Instruction> instructions;
   std::vector<int> last_use;  // per value: the last instruction that reads it
 };
+
+// What smooth graphs, whose floats lie from 0 to 1, bring operand `operand` of `op` to, where the
+// function is steep or undefined elsewhere.
+struct Domain {
+  double low, high;
+};
+std::optional<Domain> domain_of(Op op, int operand);
+inline constexpr double kSteepest = 4;  // slope of smooth functions, per operand
+
+// The dtype of a graph that stands for a result's.
+DType kept_dtype(DType dtype, bool wide);
 
 RandomGraph random_graph(Numbers numbers, uint64_t seed, int instructions);
 

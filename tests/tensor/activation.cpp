@@ -4,12 +4,6 @@
 namespace fornax {
 namespace {
 
-TEST_ON_DEVICES(Cases, C036_relu_and_negative_zero) {
-  const Tensor x = floats({-0.0, kNan, -1, 2}, device);
-  expect_values(relu(x), {0, kNan, 0, 2});
-  EXPECT_FALSE(std::signbit(relu(x)(0).item<float>()));
-}
-
 TEST_ON_DEVICES(Subnormals, are_kept_by_ops_sums_and_products) {
   const float least = std::numeric_limits<float>::denorm_min();
   const Tensor x = full({40}, double(least), {.device = device});
@@ -116,26 +110,6 @@ TEST_ON_DEVICES(Products, vectors_matrices_and_batches) {
   expect_tensor(linear(a, a.transpose(), floats({1, 2}, device)), {2, 2}, {6, 16, 15, 52});
   EXPECT_EQ(arange(4, {.device = device}).matmul(arange(4, {.device = device})).dtype(),
             DType::i64);
-}
-
-TEST_ON_DEVICES(Cases, C004_matmul_of_a_sliced_row) {
-  const Tensor x = iota({1, 3, 4}, device)(slice(), 2, slice());
-  expect_tensor(x.matmul(ones({2, 4}, {.device = device}).transpose()), {1, 2}, {38, 38});
-}
-
-// The reference sums in f64, where these products are finite and cancel.
-TEST_ON_DEVICES(Cases, C006_matmul_overflow) {
-  if (device == Device("reference")) return;
-  const Tensor y =
-      floats({1e30, -1e30}, {1, 2}, device).matmul(floats({1e30, 1e30}, {2, 1}, device));
-  EXPECT_FALSE(std::isfinite(y.item<float>()));
-}
-
-TEST_ON_DEVICES(Cases, C016_matmul_with_inner_size_zero) {
-  const Options o{.device = device};
-  expect_tensor(zeros({2, 0}, o).matmul(zeros({0, 3}, o)), {2, 3}, std::vector<double>(6, 0));
-  EXPECT_EQ(zeros({0, 4}, o).matmul(zeros({4, 3}, o)).shape(), (Shape{0, 3}));
-  expect_tensor(zeros({2, 2, 0}, o).matmul(zeros({0, 1}, o)), {2, 2, 1}, {0, 0, 0, 0});
 }
 
 // ── Statistics ───────────────────────────────────────────────────────────────────────────────────

@@ -63,31 +63,6 @@ TEST_ON_DEVICES(Create, ranges) {
   expect_values(linspace(2, 9, 1, {.device = device}), {2});
 }
 
-TEST_ON_DEVICES(Cases, C005_matmul_of_constants) {
-  const Options o{.device = device};
-  expect_tensor(zeros({1, 2}, o).matmul(zeros({2, 2}, o)), {1, 2}, {0, 0});
-}
-
-TEST_ON_DEVICES(Cases, C012_element_count_overflow) {
-  const Options o{.device = device};
-  const auto message = [](auto make) -> std::string {
-    try {
-      make();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  };
-  EXPECT_NE(message([&] {
-              ones({2, 2, 1, 2305843009213693952}, o);
-            }).find("element count overflows"),
-            std::string::npos);
-  EXPECT_NE(message([&] {
-              zeros({int64_t(1) << 33, int64_t(1) << 33}, o);
-            }).find("element count overflows"),
-            std::string::npos);
-}
-
 TEST_ON_DEVICES(Cases, C140_seeds) {
   const Options o{.device = device};
   device.seed(42);

@@ -16,28 +16,6 @@ TEST_ON_DEVICES(Indexing, basic) {
   expect_tensor(tensor(5.0, {.device = device})(ellipsis), {}, {5});
 }
 
-TEST_ON_DEVICES(Cases, C020_negative_and_long_steps) {
-  const Tensor a = iota({10}, device);
-  expect_values(a(slice(none, none, -1)), counting(10, 9, -1));
-  expect_values(a(slice(8, 2, -2)), {8, 6, 4});
-  expect_values(a(slice(2, 8, 3)), {2, 5});
-  expect_values(a(slice(none, none, -3)), {9, 6, 3, 0});
-  expect_values(a(slice(-20, 20, 4)), {0, 4, 8});
-  EXPECT_EQ(a(slice(7, 3)).shape(), (Shape{0}));
-  expect_values(a(slice(-3)), {7, 8, 9});
-  expect_values(a(slice(none, none, std::numeric_limits<int64_t>::min())), {9});
-  expect_values(a(slice(4, none, std::numeric_limits<int64_t>::max())), {4});
-}
-
-TEST_ON_DEVICES(Cases, C018_slices_without_elements) {
-  Tensor x = floats({1, 2, 3}, device);
-  EXPECT_EQ(x(slice(1, 1)).shape(), (Shape{0}));
-  EXPECT_EQ(x(slice(3, 3)).shape(), (Shape{0}));
-  EXPECT_EQ(x(slice(2, 1)).shape(), (Shape{0}));
-  x.at(slice(1, 1)) = zeros({0}, {.device = device});
-  expect_values(x, {1, 2, 3});
-}
-
 TEST_ON_DEVICES(Indexing, integer_tensors) {
   const Tensor x = iota({3, 4}, device);
   expect_tensor(x(integers({2, 0, -1}, device)), {3, 4}, {8, 9, 10, 11, 0, 1, 2, 3, 8, 9, 10, 11});
@@ -114,37 +92,6 @@ TEST_ON_DEVICES(Indexing, assigning_by_tensors) {
   expect_values(y, {0, 0, 0, 6, 0, 5});
   y.at(integers({0, 1}, device), integers({1, 1}, device)) += 1;
   expect_values(y, {0, 1, 0, 6, 1, 5});
-}
-
-TEST_ON_DEVICES(Cases, C024_overlapping_shift) {
-  Tensor a = iota({3, 3}, device);
-  a.at(slice(), slice(1)) = a(slice(), slice(none, -1));
-  expect_values(a, {0, 0, 1, 3, 3, 4, 6, 6, 7});
-}
-
-TEST_ON_DEVICES(Cases, C025_overlapping_subtract) {
-  Tensor a = iota({20}, device);
-  a.at(slice(1)) -= a(slice(none, -1));
-  std::vector<double> wanted(20, 1);
-  wanted[0] = 0;
-  expect_values(a, wanted);
-}
-
-TEST_ON_DEVICES(Cases, C026_broadcast_of_itself) {
-  Tensor c = iota({101}, device).expand({50, 101});
-  c /= c(slice(), slice(100, 101));
-  EXPECT_EQ(c.max().item<float>(), 1);
-  Tensor a = floats({1, 2, 3, 5}, {2, 2}, device);
-  a -= a(slice(), slice(0, 1));
-  expect_values(a, {0, 1, 0, 2});
-}
-
-TEST_ON_DEVICES(Cases, C028_values_stay) {
-  const Tensor x = iota({3}, device);
-  Tensor y = x;
-  y = y + 1;
-  expect_values(x, {0, 1, 2});
-  expect_values(y, {1, 2, 3});
 }
 
 TEST_ON_DEVICES(Scatter, take_and_gather) {

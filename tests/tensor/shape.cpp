@@ -102,27 +102,5 @@ TEST_ON_DEVICES(Shapes, joining) {
   expect_values(mixed, {0, 1, 5, 6});
 }
 
-TEST_ON_DEVICES(Cases, C008_permute_and_reshape_under_fusion) {
-  const Tensor y = iota({2, 2, 256}, device).permute({1, 0, 2}).reshape({2, 512}) * 1 + 0;
-  EXPECT_EQ(y(0, 0).item<float>(), 0);
-  EXPECT_EQ(y(0, 255).item<float>(), 255);
-  EXPECT_EQ(y(0, 256).item<float>(), 512);
-  EXPECT_EQ(y(0, 511).item<float>(), 767);
-}
-
-TEST_ON_DEVICES(Cases, C013_cat_with_a_part_of_length_zero) {
-  const Options o{.device = device};
-  expect_tensor(cat({zeros({2, 3}, o), zeros({2, 0}, o)}, 1), {2, 3}, std::vector<double>(6, 0));
-  EXPECT_EQ(cat({zeros({2, 0}, o), zeros({2, 0}, o)}, 1).shape(), (Shape{2, 0}));
-}
-
-TEST_ON_DEVICES(Cases, C002_broadcast_with_size_zero) {
-  const Options o{.device = device};
-  EXPECT_EQ((zeros({0}, o) * zeros({1}, o)).shape(), (Shape{0}));
-  EXPECT_EQ((zeros({3, 0}, o) + zeros({3, 1}, o)).shape(), (Shape{3, 0}));
-  EXPECT_EQ((zeros({1, 4}, o) + zeros({0, 1}, o)).shape(), (Shape{0, 4}));
-  EXPECT_THROW(zeros({0}, o) + zeros({2}, o), Error);
-}
-
 }  // namespace
 }  // namespace fornax
