@@ -1,10 +1,12 @@
 // The backend "cube": fused groups as kernels of ours, on the devices of one runtime.  There is one
 // backend per runtime.  A Buffer's data is an address of its device.
+#include <algorithm>
 #include <deque>
 
 #include "backend/registry.h"
 #include "backends/cube/batch.h"
 #include "backends/cube/kernels.h"
+#include "backends/cube/row_shape.h"
 #include "backends/cube/view.h"
 #include "base/error.h"
 #include "runtime/registry.h"
@@ -91,6 +93,12 @@ class Cube : public Backend {
 
   std::string_view name() const override { return name_; }
   bool fuses_rows() const override { return true; }
+  // Columns are reduced in one order with rows and without, where all devices have them so.
+  bool shares_rows(const Shape& domain, const Attributes& axes) const override {
+    return std::all_of(devices_.begin(), devices_.end(), [&](const Device& device) {
+      return may_have_columns(domain, axes, device.capabilities().processors);
+    });
+  }
   bool repeats_work(Op) const override { return true; }
   bool writes_anywhere(Op anchor) const override {
     return anchor == Op::copy || is_reduce(anchor) || anchor == Op::matmul;

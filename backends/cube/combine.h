@@ -22,4 +22,19 @@ Accumulators begin(Builder& k, const Step& step, Value element, Value position);
 Accumulators combine(Op op, const Accumulators& a, const Accumulators& b);
 Value finish(Builder& k, const Step& step, const Accumulators& all);
 
+// What a reduction gathers in a loop.
+class Gathered {
+ public:
+  Gathered(Op op, const Accumulators& first) : op_(op), all_(first.begin(), first.end()) {}
+  void add(const Accumulators& more) {
+    const Accumulators next = combine(op_, all(), more);
+    for (size_t a = 0; a < next.size(); a++) all_[a] = next[a];
+  }
+  Accumulators all() const { return {all_.begin(), all_.end()}; }
+
+ private:
+  Op op_;
+  std::vector<kernel::Variable> all_;
+};
+
 }  // namespace fornax::cube

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "backends/cube/positions.h"
+#include "backends/cube/row_shape.h"
 #include "backends/cube/rows.h"
 #include "backends/cube/tickets.h"
 #include "base/error.h"
@@ -10,8 +11,6 @@
 
 namespace fornax::cube {
 namespace {
-
-using kernel::Variable;
 
 class RowKernel {
  public:
@@ -21,8 +20,12 @@ class RowKernel {
 
   kernel::Kernel build() {
     declare();
-    place_block();
     values_.resize(known_.steps.size());
+    if (known_.parts) {
+      compute_parts();
+      return kernel::lower(k_.finish());
+    }
+    place_block();
     if (known_.single) {
       compute_single();
     } else if (known_.split) {
@@ -42,7 +45,7 @@ class RowKernel {
     std::vector<Value> values;
   };
 
-  bool is_reduction(const RowStep& s) const { return is_reduce(s.step.op); }
+  bool is_reduction(const RowStep& s) const { return is_reduce(s.step.op) && !s.column; }
   const RowStep& step(int i) const { return known_.steps[size_t(i)]; }
   DType operand_dtype(const RowStep& s) const { return step(s.step.inputs[0]).step.type.dtype; }
   int levels() const {
@@ -76,6 +79,8 @@ class RowKernel {
     tiles_ = declare_extent(k_, "tiles", known_.index);  // along the tiled axis, of a block's walk
     turns_ = count("turns", 1);                          // of a block
     all_turns_ = count("all_turns", 1);
+    if (known_.deep || known_.parts) depth_ = count("depth", kPartUnit);
+    for (const int i : columns()) declare_part(i, 256);
     if (!known_.split) return;
     splits_ = count("splits", 1);
     if (!known_.by_rows) kept_all_ = count("kept_all", known_.divisor);
@@ -85,16 +90,19 @@ class RowKernel {
     if (known_.level < levels()) tickets_ = declare_tickets(k_);
   }
 
+  void declare_part(int i, int divisor) {
+    std::vector<Value>& own = parts_[size_t(i)];
+    for (const DType dtype : dtypes_of(step(i))) {
+      own.push_back(
+          k_.output(fmt::format("part{}_{}", i, own.size()), dtype, {.divisor = divisor}));
+    }
+  }
+
   void declare_shared(int i) {
     const RowStep& s = step(i);
     const bool ends = s.level == known_.level + 1;
     const kernel::Facts facts{.divisor = 16};
-    if (ends) {
-      std::vector<Value>& own = parts_[size_t(i)];
-      for (const DType dtype : dtypes_of(s)) {
-        own.push_back(k_.output(fmt::format("part{}_{}", i, own.size()), dtype, facts));
-      }
-    }
+    if (ends) declare_part(i, 16);
     if (ends && !known_.more) return;
     const std::string name = fmt::format("value{}", i);
     const DType dtype = s.step.type.dtype;
@@ -111,9 +119,10 @@ class RowKernel {
     return k_.cast(k_.iota(rows ? 0 : 1, kept ? known_.kept_tile : known_.reduced_tile),
                    known_.index);
   }
-  Value spread(Value value) {
-    return known_.by_rows ? k_.spread(value, known_.kept_tile, known_.reduced_tile)
-                          : k_.spread(value, known_.reduced_tile, known_.kept_tile);
+  Value spread(Value value) { return spread(value, known_.reduced_tile); }
+  Value spread(Value value, int reduced_tile) {
+    return known_.by_rows ? k_.spread(value, known_.kept_tile, reduced_tile)
+                          : k_.spread(value, reduced_tile, known_.kept_tile);
   }
   int reduced_axis() const { return known_.by_rows ? 1 : 0; }
 
@@ -121,19 +130,20 @@ class RowKernel {
   // the innermost axes at one position of the other kept axes.
   void place_block() {
     const Value block = k_.cast(k_.block(0), known_.index);
+    if (known_.by_rows) return place_rows(block * known_.kept_tile + iota(true));
     const int rank = int(known_.kinds.size());
     kept_position_.resize(size_t(rank));
-    if (known_.by_rows) {
-      kept_ = block * known_.kept_tile + iota(true);
-      decompose(kept_, 0, 0, rank, kept_position_);
-      kept_number_ = kept_;
-    } else {
-      const Value outer = divide(k_, tiles_, block);
-      kept_ = (block - outer * tiles_.size) * known_.kept_tile + iota(true);
-      decompose(outer, 0, 0, known_.inner, kept_position_);
-      decompose(kept_, 0, known_.inner, rank, kept_position_);
-      kept_number_ = outer * kept_count_ + kept_;
-    }
+    const Value outer = divide(k_, tiles_, block);
+    kept_ = (block - outer * tiles_.size) * known_.kept_tile + iota(true);
+    decompose(outer, 0, 0, known_.inner, kept_position_);
+    decompose(kept_, 0, known_.inner, rank, kept_position_);
+    kept_number_ = outer * kept_count_ + kept_;
+    if (!known_.whole_kept) kept_mask_ = kept_ < kept_count_;
+  }
+  void place_rows(Value kept) {
+    kept_ = kept_number_ = kept;
+    kept_position_.assign(known_.kinds.size(), {});
+    decompose(kept_, 0, 0, int(known_.kinds.size()), kept_position_);
     if (!known_.whole_kept) kept_mask_ = kept_ < kept_count_;
   }
 
@@ -157,25 +167,30 @@ class RowKernel {
 
   // The pass over the tile of turn `turn`.
   Pass pass_at(Value turn) {
+    if (!known_.nested) return pass_over(turn * known_.reduced_tile + iota(false));
     Pass pass;
     pass.position = kept_position_;
     pass.values.resize(known_.steps.size());
     const int rank = int(known_.kinds.size());
-    Value mask;
-    if (known_.nested) {
-      const Value outer = divide(k_, tiles_, turn);
-      const Value inner = (turn - outer * tiles_.size) * known_.reduced_tile + iota(false);
-      decompose(outer, 1, 0, known_.inner, pass.position);
-      decompose(inner, 1, known_.inner, rank, pass.position);
-      pass.reduced = outer * reduced_count_ + inner;
-      if (!known_.whole_reduced) mask = inner < reduced_count_;
-    } else {
-      pass.reduced = turn * known_.reduced_tile + iota(false);
-      decompose(pass.reduced, 1, 0, rank, pass.position);
-      if (!known_.whole_reduced) mask = pass.reduced < reduced_count_;
-    }
-    pass.mask_reduced = mask;
-    pass.mask = both(kept_mask_, mask);
+    const Value outer = divide(k_, tiles_, turn);
+    const Value inner = (turn - outer * tiles_.size) * known_.reduced_tile + iota(false);
+    decompose(outer, 1, 0, known_.inner, pass.position);
+    decompose(inner, 1, known_.inner, rank, pass.position);
+    pass.reduced = outer * reduced_count_ + inner;
+    if (!known_.whole_reduced) pass.mask_reduced = inner < reduced_count_;
+    pass.mask = both(kept_mask_, pass.mask_reduced);
+    return pass;
+  }
+
+  // The pass over the reduced positions with these linear numbers.
+  Pass pass_over(Value reduced) {
+    Pass pass;
+    pass.position = kept_position_;
+    pass.values.resize(known_.steps.size());
+    pass.reduced = reduced;
+    decompose(reduced, 1, 0, int(known_.kinds.size()), pass.position);
+    if (!known_.whole_reduced) pass.mask_reduced = reduced < reduced_count_;
+    pass.mask = both(kept_mask_, pass.mask_reduced);
     return pass;
   }
 
@@ -241,34 +256,62 @@ class RowKernel {
     return position;
   }
 
-  std::vector<int> reductions(int level) const {
+  std::vector<int> steps_where(FunctionRef<bool(const RowStep&)> holds) const {
     std::vector<int> list;
     for (int i = 0; i < int(known_.steps.size()); i++) {
-      if (is_reduction(step(i)) && step(i).level == level) list.push_back(i);
+      if (holds(step(i))) list.push_back(i);
     }
     return list;
+  }
+  std::vector<int> columns() const {
+    return steps_where([](const RowStep& s) { return s.column; });
+  }
+  std::vector<int> reductions(int level) const {
+    return steps_where([&](const RowStep& s) { return is_reduction(s) && s.level == level; });
   }
 
   // The accumulators of a tile's elements; what is not there changes nothing.
   Accumulators accumulate(int i, Pass& pass) {
     const RowStep& s = step(i);
-    Accumulators own = begin(k_, s.step, value(s.step.inputs[0], pass), pass.reduced);
-    if (pass.mask_reduced.none()) return own;
+    Accumulators own;
+    if (known_.given) {
+      for (const int input : s.step.inputs) own.push_back(value(input, pass));
+    } else {
+      const Value position = s.column ? kept_number_ : pass.reduced;
+      own = begin(k_, s.step, value(s.step.inputs[0], pass), position);
+    }
+    const Value mask = s.column ? kept_mask_ : pass.mask_reduced;
+    if (mask.none()) return own;
     const Accumulators none = identity(k_, s.step, operand_dtype(s), known_.index);
-    for (size_t a = 0; a < own.size(); a++) own[a] = select(pass.mask_reduced, own[a], none[a]);
+    for (size_t a = 0; a < own.size(); a++) own[a] = select(mask, own[a], none[a]);
     return own;
   }
 
+  Gathered begin_tile(int i, int reduced_tile) {
+    Accumulators none = identity(k_, step(i).step, operand_dtype(step(i)), known_.index);
+    for (Value& a : none) a = spread(a, reduced_tile);
+    return {step(i).step.op, none};
+  }
+  using Running = std::vector<Gathered>;
+  Running begin_all(const std::vector<int>& reductions) {
+    Running running;
+    for (const int i : reductions) running.push_back(begin_tile(i, known_.reduced_tile));
+    return running;
+  }
+
   Accumulators reduce_tile(int i, Accumulators all) {
-    const Op op = step(i).step.op;
     for (Value& a : all) a = spread(a);
+    return reduce_spread(i, std::move(all));
+  }
+  Accumulators reduce_spread(int i, Accumulators all) {
+    const Op op = step(i).step.op;
     return k_.reduce(reduced_axis(), std::move(all),
                      [&](std::span<const Value> left, std::span<const Value> right) {
                        return combine(op, {left.begin(), left.end()}, {right.begin(), right.end()});
                      });
   }
 
-  void compute_single() {
+  Pass compute_single() {
     prepare_kept(0);
     Pass pass = pass_at(number(0));
     for (int level = 0; level <= levels(); level++) {
@@ -278,19 +321,23 @@ class RowKernel {
     }
     for (int level = 0; level <= levels(); level++) store_all(level, pass);
     store_kept();
+    return pass;
   }
 
-  // The turns of this block.
-  template <class Body>
-  void walk(Body body) {
+  // The turns of this block; of parts, which are little to do, several at a time are loaded.
+  void walk(FunctionRef<void(Pass&)> body) {
     Value first = number(0), last = turns_;
     if (known_.split) {
       first = k_.cast(k_.block(1), known_.index) * turns_;
       last = min(first + turns_, all_turns_);
     }
-    k_.loop(first, last, 1, [&](Value turn) {
-      Pass pass = pass_at(turn);
-      body(pass);
+    const int ahead = known_.given ? 4 : 1;
+    k_.loop(first, last, ahead, [&](Value turn) {
+      for (int t = 0; t < ahead; t++) {
+        Pass pass = pass_at(turn + t);
+        if (t > 0) pass.mask_reduced = both(pass.mask_reduced, turn + t < last);
+        body(pass);
+      }
     });
   }
 
@@ -298,26 +345,17 @@ class RowKernel {
   void sweep(int level) {
     prepare_kept(level);
     const std::vector<int> own = reductions(level + 1);
-    std::vector<std::vector<Variable>> running;
-    for (const int i : own) {
-      running.emplace_back();
-      for (const Value& none : identity(k_, step(i).step, operand_dtype(step(i)), known_.index)) {
-        running.back().emplace_back(spread(none));
-      }
-    }
     const bool stores = std::any_of(known_.outputs.begin(), known_.outputs.end(),
                                     [&](int i) { return !step(i).kept && step(i).level == level; });
     if (own.empty() && !stores) return;
+    Running running = begin_all(own);
     walk([&](Pass& pass) {
-      for (size_t r = 0; r < own.size(); r++) {
-        const Accumulators next = combine(
-            step(own[r]).step.op, {running[r].begin(), running[r].end()}, accumulate(own[r], pass));
-        for (size_t a = 0; a < next.size(); a++) running[r][a] = next[a];
-      }
+      if (known_.deep) return sweep_part(level, own, running, pass.reduced);
+      for (size_t r = 0; r < own.size(); r++) running[r].add(accumulate(own[r], pass));
       store_all(level, pass);
     });
     for (size_t r = 0; r < own.size(); r++) {
-      const Accumulators all = reduce_tile(own[r], {running[r].begin(), running[r].end()});
+      const Accumulators all = reduce_tile(own[r], running[r].all());
       if (known_.split) {
         for (size_t a = 0; a < all.size(); a++) {
           const Value at = place_of_part(k_.cast(k_.block(1), known_.index));
@@ -325,6 +363,40 @@ class RowKernel {
         }
       } else {
         values_[size_t(own[r])] = finish(k_, step(own[r]).step, all);
+      }
+    }
+  }
+
+  // A part of the rows, one row after another.
+  void sweep_part(int level, const std::vector<int>& own, Running& running, Value part) {
+    Running sums = begin_all(own);
+    k_.loop(number(0), depth_, kPartUnit, [&](Value first) {
+      for (int row = 0; row < kPartUnit; row++) {
+        Pass pass = pass_over(part * depth_ + (first + row));
+        for (size_t r = 0; r < own.size(); r++) sums[r].add(accumulate(own[r], pass));
+        store_all(level, pass);
+      }
+    });
+    for (size_t r = 0; r < own.size(); r++) running[r].add(sums[r].all());
+  }
+
+  // Whole rows one after another, as many as a part has, and the columns' parts after them.
+  void compute_parts() {
+    const std::vector<int> own = columns();
+    const Value part = k_.cast(k_.block(0), known_.index) * known_.kept_tile + iota(true);
+    Running running = begin_all(own);
+    k_.loop(number(0), depth_, 1, [&](Value row) {
+      place_rows(part * depth_ + row);
+      values_.assign(known_.steps.size(), {});
+      Pass pass = compute_single();
+      for (size_t r = 0; r < own.size(); r++) running[r].add(accumulate(own[r], pass));
+    });
+    if (!known_.whole_kept) kept_mask_ = part * depth_ < kept_count_;
+    const Pass pass = pass_at(number(0));
+    for (size_t r = 0; r < own.size(); r++) {
+      const std::vector<Value>& parts = parts_[size_t(own[r])];
+      for (size_t a = 0; a < parts.size(); a++) {
+        k_.store(parts[a], part * reduced_count_ + pass.reduced, running[r].all()[a], pass.mask);
       }
     }
   }
@@ -350,14 +422,26 @@ class RowKernel {
 
   // A reduction from what all blocks left of it.
   void combine_parts(int i) {
-    const Value part = iota(false);
     const Accumulators none = identity(k_, step(i).step, operand_dtype(step(i)), known_.index);
+    const auto load = [&](Value part) {
+      Accumulators all;
+      for (size_t a = 0; a < none.size(); a++) {
+        const Value mask = both(kept_mask_, part < splits_);
+        all.push_back(k_.load(parts_[size_t(i)][a], place_of_part(part), mask, none[a]));
+      }
+      return all;
+    };
     Accumulators all;
-    for (size_t a = 0; a < none.size(); a++) {
-      const Value mask = both(kept_mask_, part < splits_);
-      all.push_back(k_.load(parts_[size_t(i)][a], place_of_part(part), mask, none[a]));
+    if (known_.deep || known_.given) {
+      const int tile = known_.reduced_tile * kPartUnit;
+      const Value within = k_.cast(k_.iota(0, tile), known_.index);
+      Gathered running = begin_tile(i, tile);
+      k_.loop(number(0), splits_, tile, [&](Value first) { running.add(load(first + within)); });
+      all = reduce_spread(i, running.all());
+    } else {
+      all = reduce_tile(i, load(iota(false)));
     }
-    values_[size_t(i)] = finish(k_, step(i).step, reduce_tile(i, std::move(all)));
+    values_[size_t(i)] = finish(k_, step(i).step, all);
     if (known_.more) {
       k_.store(known_values_[size_t(i)], kept_number_, values_[size_t(i)], kept_mask_);
     }
@@ -393,9 +477,9 @@ class RowKernel {
   std::vector<View> views_;
   std::vector<Value> numbers_;  // by step
   std::vector<Extent> extents_;
-  Value kept_count_, reduced_count_, turns_, all_turns_, splits_, kept_all_;
+  Value kept_count_, reduced_count_, turns_, all_turns_, splits_, kept_all_, depth_;
   Extent tiles_;
-  std::map<size_t, std::vector<Value>> parts_;  // of reductions that end here, by step
+  std::map<size_t, std::vector<Value>> parts_;  // of reductions that end here or columns, by step
   std::map<size_t, Value> known_values_;        // of those that ended, or for launches to come
   Value tickets_;
   Value kept_, kept_number_, kept_mask_;

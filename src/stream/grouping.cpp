@@ -10,8 +10,6 @@
 namespace fornax {
 namespace {
 
-constexpr int kLargestGroup = 64;  // steps of work
-constexpr int kMostInputs = 24;
 constexpr int kLookBack = 4;  // newest groups that are tried
 
 // Reductions of few elements take no longer than a launch does: as many as this share one.
@@ -19,25 +17,13 @@ constexpr int kMostTogether = 4;
 constexpr int64_t kFewElements = 1 << 20;
 constexpr int kFarBack = 64;  // groups that are tried for it
 
-void add_sources(Draft& draft, const std::vector<int>& sources) {
-  draft.sources.insert(draft.sources.end(), sources.begin(), sources.end());
-  std::sort(draft.sources.begin(), draft.sources.end());
-  draft.sources.erase(std::unique(draft.sources.begin(), draft.sources.end()), draft.sources.end());
-}
-
-// Whether the reduction attributes `a` and `b` share the axes of `domain` among them.
-bool are_other_axes(const Shape& domain, const Attributes& a, const Attributes& b) {
-  const Attributes ours = axes_of(a), theirs = axes_of(b);
-  for (int axis = 0; axis < domain.rank(); axis++) {
-    const auto reduces = [axis](const Attributes& axes) {
-      return std::find(axes.begin(), axes.end(), axis) != axes.end();
-    };
-    if (domain[axis] != 1 && reduces(ours) == reduces(theirs)) return false;
-  }
-  return true;
-}
-
 }  // namespace
+
+void Draft::add_sources(const std::vector<int>& more) {
+  sources.insert(sources.end(), more.begin(), more.end());
+  std::sort(sources.begin(), sources.end());
+  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+}
 
 Grouping::Grouping(const Segment& segment, const Backend& backend)
     : segment_(segment), leaves_(int(segment.leaves.size())), backend_(backend) {
@@ -55,7 +41,10 @@ Grouping::Grouping(const Segment& segment, const Backend& backend)
   }
   if (!backend_.fuses_rows()) return;
   share_rows(false);
+  if (!share_rows(true)) return;
+  // What the first columns brought with them may be what others share, or all that stood between.
   share_rows(true);
+  share_rows(false);
 }
 
 // -1: none.
@@ -134,92 +123,10 @@ void Grouping::absorb(int group, int other) {
   for (const int n : from.nodes) kept_[size_t(n)] = true;
   into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
   into.inputs += from.inputs;
-  add_sources(into, from.sources);
+  into.add_sources(from.sources);
   std::replace(group_.begin(), group_.end(), other, group);
   order_.erase(order_.begin() + position_[size_t(other)]);
   for (size_t i = 0; i < order_.size(); i++) position_[size_t(order_[i])] = int(i);
-}
-
-// Groups of rows become part of the one with which they share most, over the same axes or, of
-// columns, over the others.
-void Grouping::share_rows(bool columns) {
-  std::vector<int> groups = order_;
-  std::erase_if(groups, [&](int group) { return !is_rows(draft(group)); });
-  for (const int other : groups) {
-    int best = -1, most = 0;
-    for (const int rows : groups) {
-      const int shared = rows == other ? 0 : shared_by(rows, other, columns);
-      if (shared > most) best = rows, most = shared;
-    }
-    if (best >= 0) take(best, other);
-  }
-}
-
-// How many values of the domain's shape group `other` reads that group `rows` reads or makes; 0
-// where it cannot become part of that, or the backend would not have it.
-int Grouping::shared_by(int rows, int other, bool columns) const {
-  const Draft &into = draft(rows), &from = draft(other);
-  if (!is_rows(into) || !is_rows(from) || into.domain != from.domain) return 0;
-  const Attributes &axes = node(into.anchor).attributes, &others = node(from.anchor).attributes;
-  if (columns ? !are_other_axes(into.domain, axes, others) : axes != others) return 0;
-  if (!backend_.shares_rows(into.domain, axes_of(axes)) ||
-      into.nodes.size() + from.nodes.size() > size_t(kLargestGroup) ||
-      reads_more_than(kMostInputs, rows, from.nodes, from.inputs) ||
-      !may_be_one(rows, other, columns)) {
-    return 0;
-  }
-  std::set<int> shared;
-  for (const int n : from.nodes) {
-    if (columns && kept_[size_t(n)] && !is_reduce(node(n).op)) return 0;
-    for (const int input : node(n).inputs) {
-      const bool known = group_of(input) == rows || reads(rows, input);
-      if (known && type_of(input).shape == into.domain) shared.insert(input);
-    }
-  }
-  return int(shared.size());
-}
-
-// Whether the later group can run as early as the other, and reads what that makes as its rows.
-bool Grouping::may_be_one(int rows, int other, bool columns) const {
-  const bool in_order = position_[size_t(rows)] < position_[size_t(other)];
-  const int early = in_order ? rows : other, late = in_order ? other : rows;
-  std::vector<int> sources = draft(late).sources;
-  if (std::erase(sources, early) > 0 && columns && !in_order) return false;
-  const std::vector<int>& nodes = draft(late).nodes;
-  std::vector<bool> seen;
-  return can_wait(early, sources, seen) &&
-         std::all_of(nodes.begin(), nodes.end(), [&](int n) { return reads_rows(n, early); });
-}
-
-// Group `rows` takes the place of the earlier one of the two.
-void Grouping::take(int rows, int other) {
-  const bool in_order = position_[size_t(rows)] < position_[size_t(other)];
-  const int early = in_order ? rows : other, late = in_order ? other : rows;
-  std::vector<int> sources = draft(late).sources;
-  std::erase(sources, early);
-  hoist(early, sources);
-  order_[size_t(position_[size_t(early)])] = rows;
-  order_.erase(order_.begin() + position_[size_t(late)]);
-  for (size_t i = 0; i < order_.size(); i++) position_[size_t(order_[i])] = int(i);
-  Draft& into = drafts_[size_t(rows)];
-  const Draft from = std::exchange(drafts_[size_t(other)], {});
-  into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
-  std::sort(into.nodes.begin(), into.nodes.end());
-  into.inputs += from.inputs;
-  add_sources(into, from.sources);
-  std::replace(group_.begin(), group_.end(), other, rows);
-  for (Draft& reader : drafts_) {
-    if (std::erase(reader.sources, other) > 0) add_sources(reader, {rows});
-  }
-  std::erase(into.sources, rows);
-}
-
-bool Grouping::reads(int group, int input) const {
-  const std::vector<int>& nodes = draft(group).nodes;
-  return std::any_of(nodes.begin(), nodes.end(), [&](int member) {
-    const std::vector<int>& inputs = node(member).inputs;
-    return std::find(inputs.begin(), inputs.end(), input) != inputs.end();
-  });
 }
 
 // Whether node n of a group of rows reduces other axes than its anchor does.
@@ -293,7 +200,7 @@ void Grouping::add(int n, int group) {
     draft.result = x.type.shape;
   }
   for (const int input : x.inputs) draft.inputs += group_of(input) != group;
-  add_sources(draft, sources);
+  draft.add_sources(sources);
   std::erase(draft.sources, group);
   draft.nodes.push_back(n);
   group_[size_t(n)] = group;

@@ -15,7 +15,7 @@
 // Pointwise groups that only such a node reads, and that have its shape, become part of its group.
 // At last groups of rows that read the same become one where the backend wants that, also with
 // groups of reductions over the axes that the others keep: gradients of a norm's weight and bias
-// are columns beside its rows.
+// are columns beside its rows (stream/sharing.cpp).  What follows these is a group of its own then.
 //
 // Axes of extent 1 make no difference between shapes here: in the group's graph a node has the
 // shape of the domain or of the anchor's result, its inputs are given axes to match, and views that
@@ -23,6 +23,7 @@
 // product, which then is one of a batch in its group.  Other views join nothing: they are layouts
 // of the value that they look at.
 #pragma once
+#include <set>
 #include <vector>
 
 #include "stream/plan.h"
@@ -32,6 +33,9 @@ namespace fornax {
 // Casts work element by element like the ops with a value column.
 inline bool works_by_element(Op op) { return is_pointwise(op) || op == Op::cast; }
 
+inline constexpr int kLargestGroup = 64;  // steps of work
+inline constexpr int kMostInputs = 24;
+
 struct Draft {
   std::vector<int> nodes;
   std::vector<int> sources;  // groups that it reads
@@ -40,6 +44,8 @@ struct Draft {
   Shape result;  // of the anchor, in the group
   bool open = false;
   int inputs = 0;  // upper bound
+
+  void add_sources(const std::vector<int>& more);
 };
 
 // Inputs are numbered as in SegmentNode.
@@ -73,9 +79,15 @@ class Grouping {
   void absorb_for(int n);
   bool may_absorb(int group, int other) const;
   void absorb(int group, int other);
-  void share_rows(bool columns);
+  bool share_rows(bool columns);
   int shared_by(int rows, int other, bool columns) const;
   bool may_be_one(int rows, int other, bool columns) const;
+  bool reads_kept(int n, int group) const;
+  bool reads_columns(int n, int group) const;
+  bool shares_columns(int rows, int other) const;
+  void add_matrices(int n, int other, std::set<int>& known) const;
+  bool follows(int input, int other, const std::set<int>& known) const;
+  void part_from_columns(int other);
   void take(int rows, int other);
   bool reads_rows(int n, int group) const;
   bool reads(int group, int input) const;

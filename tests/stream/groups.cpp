@@ -377,6 +377,56 @@ TEST(Groups, rows_that_read_columns_come_after_them) {
             "[sum sub] [max sub exp sum reciprocal mul]");
 }
 
+TEST(Groups, what_reads_columns_in_whole_stays_with_them) {
+  EXPECT_EQ(groups_on_cpu({3, 512},
+                          [](const Tensor& x, const Tensor&) {
+                            return std::vector<Tensor>{softmax(x), x - x.sum(0)};
+                          }),
+            "[max sub exp sum reciprocal mul] [sum sub]");
+}
+
+TEST(Groups, what_follows_columns_comes_after_the_rows_beside_them) {
+  const auto cast = [](const Tensor& x, const Tensor&) {
+    return std::vector<Tensor>{softmax(x), x.sum(0).cast(DType::f64).exp().cast(DType::f32)};
+  };
+  EXPECT_EQ(groups_on_cpu({3, 512}, cast), "[max sub exp sum reciprocal mul sum] [cast exp cast]");
+  const auto update = [](const Tensor& x, const Tensor& y) {
+    const Tensor z = x * y, sum = z.sum(0), next = x(0) - sum * 0.5;
+    return std::vector<Tensor>{softmax(z), next, next * sum};
+  };
+  EXPECT_EQ(groups_on_cpu({3, 512}, update),
+            "[mul sum max sub exp sum reciprocal mul] [mul sub mul]");
+  // Columns that have nothing to do with the rows stay where they are.
+  const auto others = [](const Tensor& x, const Tensor& y) {
+    return std::vector<Tensor>{softmax(x), x.sum(0).cast(DType::f64), y.sum(0).cast(DType::f64)};
+  };
+  EXPECT_EQ(groups_on_cpu({3, 512}, others),
+            "[max sub exp sum reciprocal mul] [sum cast sum cast] [cast] [cast]");
+}
+
+TEST(Groups, a_norms_gradients_are_one_also_where_its_result_was_read_before) {
+  const auto backward = [](DType dtype) {
+    return [dtype](const Tensor& given, const Tensor& g) {
+      const Tensor x = given.cast(dtype).detach().require_grad();
+      const Tensor weight = given(0).cast(dtype).detach().require_grad();
+      const Tensor bias = given(1).cast(dtype).detach().require_grad();
+      const Tensor y = layer_norm(x, 1, {.weight = weight, .bias = bias});
+      (void)y.to_vector<float>();
+      return grad({y}, {x, weight, bias}, {.seeds = {g.cast(dtype)}});
+    };
+  };
+  EXPECT_EQ(
+      groups_on_cpu({5, 512}, backward(DType::f32)),
+      "[sum div sub square sum div add rsqrt mul mul add] [sum mul mul sum sub sum div sub mul "
+      "sum div mul mul mul sub mul]");
+  std::string groups = groups_on_cpu({5, 512}, backward(DType::bf16));
+  int reducing = 0;
+  for (size_t end = 0; (end = groups.find(']')) != std::string::npos; groups.erase(0, end + 1)) {
+    reducing += groups.substr(0, end).find("sum") != std::string::npos;
+  }
+  EXPECT_EQ(reducing, 2);
+}
+
 TEST(Groups, the_gradients_of_a_norm_are_one) {
   const auto work = [](const Tensor& x, const Tensor& g) {
     const Tensor in = x.require_grad(), weight = x(0).detach().require_grad();
