@@ -27,7 +27,7 @@ struct MemoryReport {
     std::string op;  // which op's results
     size_t bytes = 0;
   };
-  std::vector<Share> by_op;  // largest first
+  std::vector<Share> by_op;  // largest first; buffers under 4096 bytes are not counted
 };
 
 struct ProfileReport {

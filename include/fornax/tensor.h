@@ -184,7 +184,8 @@ class Tensor {
   void backward(const Tensor& gradient, BackwardOptions o = {}, Site site = Site::here()) const;
   // What backward() left here; undefined before.  Leaves, and results after retain_grad().
   Tensor grad() const;
-  void set_grad(const Tensor& gradient) const;  // replaces it; undefined clears it
+  // Replaces it; undefined clears it.
+  void set_grad(const Tensor& gradient, Site site = Site::here()) const;
   void retain_grad(Site site = Site::here()) const;
 
   // For the rooms that build on nodes; takes over one handle.
@@ -194,7 +195,7 @@ class Tensor {
  private:
   void release();
   void release_tracked();
-  void read(void* out, size_t count, DType dtype, Site site) const;
+  void read(const char* name, void* out, size_t count, DType dtype, Site site) const;
   // How many elements to_vector() gives.  Error(out_of_memory): more than fit into memory.
   size_t countable(size_t element_size, Site site) const;
   [[noreturn]] void no_memory(Site site) const;
@@ -253,7 +254,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor& x);
 template <class T>
 T Tensor::item(Site site) const {
   T value;
-  read(&value, 1, dtype_of<T>, site);
+  read("item", &value, 1, dtype_of<T>, site);
   return value;
 }
 template <class T>
@@ -268,13 +269,13 @@ std::vector<T> Tensor::to_vector(Site site) const {
     } catch (const std::bad_alloc&) {
       no_memory(site);
     }
-    read(values.data(), values.size(), dtype_of<T>, site);
+    read("to_vector", values.data(), values.size(), dtype_of<T>, site);
     return values;
   }
 }
 template <class T>
 void Tensor::copy_to(std::span<T> out, Site site) const {
-  read(out.data(), out.size(), dtype_of<T>, site);
+  read("copy_to", out.data(), out.size(), dtype_of<T>, site);
 }
 
 }  // namespace fornax

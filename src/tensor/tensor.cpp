@@ -60,12 +60,12 @@ void Tensor::no_memory(Site site) const {
        element_count(), text_of(node_of(*this).type));
 }
 
-void Tensor::read(void* out, size_t count, DType dtype, Site site) const {
-  Call call("read", site);
+void Tensor::read(const char* name, void* out, size_t count, DType dtype, Site site) const {
+  Call call(name, site);
   const Type& type = node_of(*this).type;
   if (int64_t(count) != type.shape.element_count()) {
-    fail(ErrorKind::shape, "read: {} has {} elements, {} wanted; use to_vector() for all of them",
-         text_of(type), type.shape.element_count(), count);
+    fail(ErrorKind::shape, "{}: {} has {} elements, {} wanted; use to_vector() for all of them",
+         name, text_of(type), type.shape.element_count(), count);
   }
   if (count == 0) return;
   const Node& node = node_of(*this);
@@ -77,7 +77,7 @@ void Tensor::read(void* out, size_t count, DType dtype, Site site) const {
   if (type.dtype != dtype) {
     const Untracked off;
     const Tensor converted = cast(dtype);
-    converted.read(out, count, dtype, site);
+    converted.read(name, out, count, dtype, site);
     return;
   }
   const Ref<Node> ready = materialise(*this);
@@ -255,8 +255,8 @@ Tape& tape_or_fail(const Tensor& tensor, const char* name) {
 
 }  // namespace
 
-void Tensor::set_grad(const Tensor& gradient) const {
-  Call call("set_grad", {});
+void Tensor::set_grad(const Tensor& gradient, Site site) const {
+  Call call("set_grad", site);
   Tape& tape = tape_or_fail(*this, "set_grad");
   if (gradient.defined() && node_of(gradient).type != tape.type) {
     fail(ErrorKind::shape, "set_grad: the value is {}, its gradient cannot be {}",

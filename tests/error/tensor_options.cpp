@@ -10,6 +10,47 @@ namespace {
 
 const DType kI64 = DType::i64;
 
+TEST(Errors, of_reading) {
+  const Tensor x = zeros({2, 3});
+  std::vector<float> four(4);
+  expect_errors({
+      {[&] { x.item<float>(); },
+       kShape,
+       {"item: f32[2,3] has 6 elements, 1 wanted; use to_vector() for all of them"}},
+      {[&] { zeros({0}).item<int>(); }, kShape, {"item: f32[0] has 0 elements, 1 wanted"}},
+      {[&] { x.copy_to(std::span(four)); },
+       kShape,
+       {"copy_to: f32[2,3] has 6 elements, 4 wanted; use to_vector()"}},
+      {[&] { Tensor().item<float>(); },
+       kValue,
+       {"item: a tensor is undefined; give it a value first"}},
+      {[&] { Tensor().copy_to(std::span(four)); }, kValue, {"copy_to: a tensor is undefined"}},
+  });
+}
+
+TEST(Errors, of_gradients) {
+  const Tensor x = zeros({2, 3}), tracked = x.require_grad();
+  expect_errors({
+      {[&] { zeros({2}, {.dtype = kI64}).require_grad(); },
+       kDType,
+       {"require_grad: only floats have gradients, got i64[2]; cast it first"}},
+      {[&] { x.set_grad(x); },
+       kValue,
+       {"set_grad: the tensor is not tracked; call require_grad() on it first"}},
+      {[&] { x.retain_grad(); },
+       kValue,
+       {"retain_grad: the tensor is not tracked; call require_grad() on it first"}},
+      {[&] { tracked.set_grad(zeros({3})); },
+       kShape,
+       {"set_grad: the value is f32[2,3], its gradient cannot be f32[3]"}},
+      {[&] {
+         tracked.set_grad(zeros({2, 3}, {.dtype = DType::f64}));
+       },
+       kShape,
+       {"set_grad: the value is f32[2,3], its gradient cannot be f64[2,3]"}},
+  });
+}
+
 TEST(Errors, of_shapes_of_matrices) {
   const Tensor line = zeros({3});
   expect_errors({
