@@ -71,7 +71,7 @@ HWY_INLINE Slow<T> exp(Num<T> x) {
   return Slow<T>(number_of(power_of(clamped(x, kExpLow<T>, kExpHigh<T>))));
 }
 
-#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128  // which round the products
+#if HWY_NATIVE_FMA  // else products are rounded, and the short way is not short enough
 // e^r = 1 + r + r^2 q(r), for the function that softmax spends its time in: without r's low part it
 // is 1.02 units off at most, every fifth float tried.
 inline constexpr float kShortExp32[] = {1.381454058e-03f, 8.368745446e-03f, 4.166838899e-02f,
