@@ -18,15 +18,17 @@ TEST(HopperPlans, ManyTilesStayWhole) {
     EXPECT_EQ(plan.rows * plan.columns, 128 * 256) << size.m;
   }
   EXPECT_EQ(plan_hopper({1, 1024, 1024, 1024}, kProcessors).share, 0);
+  // Tiles of 128 x 128: 108 and 144.
+  EXPECT_EQ(plan_hopper({1, 768, 2304, 16384}, kProcessors).share, 0);
+  EXPECT_EQ(plan_hopper({1, 3072, 768, 16384}, kProcessors).share, 0);
 }
 
 // All turns of all tiles are somebody's, once; every part has some that its tile needs.
 TEST(HopperPlans, SharesAreWholeAndEven) {
   for (const HopperSize& size : {HopperSize{1, 768, 768, 16384},
-                                 {1, 768, 2304, 16384},
-                                 {1, 3072, 768, 16384},
+                                 {1, 256, 256, 65536},
                                  {1, 512, 512, 16384},
-                                 {3, 200, 264, 9000}}) {
+                                 {3, 200, 264, 90000}}) {
     const HopperPlan plan = plan_hopper(size, kProcessors);
     ASSERT_GT(plan.share, 0) << size.n;
     const int64_t tiles = size.tiles(plan.rows, plan.columns), turns = size.turns();
