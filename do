@@ -166,7 +166,9 @@ case $command in
     tools/size build/release/examples/readme ;;
   docs)
     need python3
-    tools/docs ;;
+    tools/docs
+    build release test_tensor
+    FORNAX_WRITE_PAGES=1 build/release/tests/tensor --gtest_filter='BurnPage.*' --gtest_brief=1 ;;
   format)
     need clang-format-14
     [ "${1:-}" = --check ] && how=(--dry-run -Werror) || how=(-i)

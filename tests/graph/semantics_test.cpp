@@ -48,27 +48,6 @@ TEST(semantics, generated_pages_are_current) {
   EXPECT_EQ(std::system("python3 tools/docs --check"), 0);
 }
 
-// The last column of docs/burn.md names primitives in code, and nothing else.
-TEST(semantics, composed_functions_are_made_of_primitives) {
-  std::istringstream lines(read_page("docs/burn.md"));
-  int rows = 0;
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("| `")) continue;
-    rows++;
-    ASSERT_TRUE(line.ends_with(" |")) << line;
-    const std::string cell = line.substr(line.rfind("| ", line.size() - 3));
-    for (size_t at = cell.find('`'); at != std::string::npos;) {
-      const size_t close = cell.find('`', at + 1);
-      ASSERT_NE(close, std::string::npos) << line;
-      Op op;
-      const std::string name = cell.substr(at + 1, close - at - 1);
-      EXPECT_TRUE(parse_op(name, op)) << name << " in: " << line;
-      at = cell.find('`', close + 1);
-    }
-  }
-  EXPECT_GT(rows, 80);
-}
-
 double cast(DType from, DType to, Scalar x) { return round_to(to, round_to(from, x)).as_double(); }
 
 TEST(semantics, conversions) {
