@@ -58,8 +58,8 @@ class OnCompute90 : public ::testing::Test {
 };
 
 TEST_F(OnCompute90, WeightGradientsAreShared) {
-  for (const int64_t columns : {768, 2304, 3072}) weight_gradient(768, columns, 16384);
-  weight_gradient(768, 3072, 16384, true);
+  for (const int64_t depth : {16384, 32768, 65536}) weight_gradient(768, 768, depth);
+  weight_gradient(768, 768, 16384, true);
   EXPECT_EQ(runtime.grids.size(), 4u);
   for (const runtime::Grid& grid : runtime.grids) {
     EXPECT_GE(grid[0] * 100, uint32_t(Compute90::kProcessors) * 95);
@@ -76,6 +76,7 @@ TEST_F(OnCompute90, WeightGradientsAreShared) {
 
 TEST_F(OnCompute90, WholeTilesNeedNoParts) {
   weight_gradient(4096, 4096, 4096);
+  weight_gradient(768, 2304, 16384);
   for (const runtime::Program& program : runtime.programs()) {
     EXPECT_EQ(program.source.text.find("parts_"), std::string::npos) << program.source.text;
   }
