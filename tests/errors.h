@@ -35,4 +35,20 @@ inline void expect_words(const std::string& message, const std::string& words) {
   EXPECT_NE(message.find(words), std::string::npos) << message << "\nlacks: " << words;
 }
 
+// The message is one line and ends with a place, in the file that `site` is in.
+inline void expect_place(const std::string& message, Site site) {
+  expect_words(message, std::string(" (at ") + site.file + ":");
+  EXPECT_EQ(message.find(" (at "), message.rfind(" (at ")) << message;
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+}
+
+// `work` fails so, at a line of the file that this is called in.
+template <class Work>
+void expect_error_here(ErrorKind kind, const std::string& words, Work&& work,
+                       Site site = Site::here()) {
+  const std::string message = message_of(kind, work);
+  expect_words(message, words);
+  expect_place(message, site);
+}
+
 }  // namespace fornax

@@ -2,8 +2,6 @@
 #include <fornax/device.h>
 #include <fornax/fornax.h>
 #include <fornax/train.h>
-#include <sched.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>

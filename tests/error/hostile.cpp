@@ -15,26 +15,20 @@ namespace {
 
 constexpr int64_t kMost = INT64_MAX;
 
-// The words, and this file as the place.
-void expect_error(ErrorKind kind, const std::string& words, FunctionRef<void()> act) {
-  const std::string message = message_of(kind, act);
-  expect_words(message, words);
-  expect_words(message, "tests/error/hostile.cpp:");
-  EXPECT_EQ(message.find(" (at "), message.rfind(" (at ")) << message;
-}
-
 TEST(Hostile, windows_and_padding_beyond_all_sense) {
   const Tensor x = ones({1, 1, 8, 8}), w = ones({1, 1, 3, 3});
   const auto value = ErrorKind::value;
   const std::string much = std::to_string(kMost) + " is too large; the most is 16777216";
-  expect_error(value, "avg_pool2d: " + much, [&] { (void)avg_pool2d(x, 2, {.padding = kMost}); });
-  expect_error(value, "max_pool2d: " + much, [&] { (void)max_pool2d(x, 2, {.padding = kMost}); });
-  expect_error(value, "max_pool2d: " + much,
-               [&] { (void)max_pool2d(x, 2, {.stride = kMost, .ceil_mode = true}); });
-  expect_error(value, "conv2d: " + much, [&] { (void)conv2d(x, w, {}, {.dilation = kMost}); });
-  expect_error(value, "conv_transpose2d: " + much,
-               [&] { (void)conv_transpose2d(x, w, {}, {.padding = kMost}); });
-  expect_error(value, "pad: 9223372036854775807 is too large; the most is 1099511627776", [&] {
+  expect_error_here(value, "avg_pool2d: " + much,
+                    [&] { (void)avg_pool2d(x, 2, {.padding = kMost}); });
+  expect_error_here(value, "max_pool2d: " + much,
+                    [&] { (void)max_pool2d(x, 2, {.padding = kMost}); });
+  expect_error_here(value, "max_pool2d: " + much,
+                    [&] { (void)max_pool2d(x, 2, {.stride = kMost, .ceil_mode = true}); });
+  expect_error_here(value, "conv2d: " + much, [&] { (void)conv2d(x, w, {}, {.dilation = kMost}); });
+  expect_error_here(value, "conv_transpose2d: " + much,
+                    [&] { (void)conv_transpose2d(x, w, {}, {.padding = kMost}); });
+  expect_error_here(value, "pad: 9223372036854775807 is too large; the most is 1099511627776", [&] {
     (void)x.pad({{kMost, kMost}});
   });
 }
@@ -43,11 +37,12 @@ TEST(Hostile, more_than_the_host_has) {
   if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "their allocators end the process";
   const Tensor x = zeros({int64_t(1) << 50});
   const auto memory = ErrorKind::out_of_memory;
-  expect_error(memory, "to_vector: the host has no memory for 1125899906842624 elements of f32",
-               [&] { (void)x.to_vector<float>(); });
-  expect_error(memory, "linspace: the host has no memory",
-               [] { (void)linspace(0, 1, int64_t(1) << 50); });
-  expect_error(memory, "adaptive_avg_pool2d: the host has no memory", [] {
+  expect_error_here(memory,
+                    "to_vector: the host has no memory for 1125899906842624 elements of f32",
+                    [&] { (void)x.to_vector<float>(); });
+  expect_error_here(memory, "linspace: the host has no memory",
+                    [] { (void)linspace(0, 1, int64_t(1) << 50); });
+  expect_error_here(memory, "adaptive_avg_pool2d: the host has no memory", [] {
     (void)adaptive_avg_pool2d(ones({1, 1, 8, 8}), int64_t(1) << 50);
   });
 }
@@ -84,31 +79,31 @@ TEST(Hostile, undefined_tensors_name_op_and_line) {
   const Tensor none, x = ones({2});
   const auto value = ErrorKind::value;
   const std::string words = ": a tensor is undefined; give it a value first";
-  expect_error(value, "add" + words, [&] { (void)(x + none); });
-  expect_error(value, "exp" + words, [&] { (void)none.exp(); });
-  expect_error(value, "neg" + words, [&] { (void)-none; });
-  expect_error(value, "where" + words, [&] { (void)where(none, x, x); });
-  expect_error(value, "cast" + words, [&] { (void)none.cast(DType::f64); });
-  expect_error(value, "detach" + words, [&] { (void)none.detach(); });
-  expect_error(value, "contiguous" + words, [&] { (void)none.contiguous(); });
-  expect_error(value, "to_vector" + words, [&] { (void)none.to_vector<float>(); });
+  expect_error_here(value, "add" + words, [&] { (void)(x + none); });
+  expect_error_here(value, "exp" + words, [&] { (void)none.exp(); });
+  expect_error_here(value, "neg" + words, [&] { (void)-none; });
+  expect_error_here(value, "where" + words, [&] { (void)where(none, x, x); });
+  expect_error_here(value, "cast" + words, [&] { (void)none.cast(DType::f64); });
+  expect_error_here(value, "detach" + words, [&] { (void)none.detach(); });
+  expect_error_here(value, "contiguous" + words, [&] { (void)none.contiguous(); });
+  expect_error_here(value, "to_vector" + words, [&] { (void)none.to_vector<float>(); });
 }
 
 TEST(Hostile, devices_that_do_not_exist) {
   const auto device = ErrorKind::device;
-  expect_error(device, "device: there is no \"nope\"", [] { (void)Device("nope"); });
-  expect_error(device, "there is no \"nope\"", [] { (void)zeros({2}, {.device = "nope"}); });
-  expect_error(device, "there is no \"nope\"", [] { (void)ones({2}).to("nope"); });
+  expect_error_here(device, "device: there is no \"nope\"", [] { (void)Device("nope"); });
+  expect_error_here(device, "there is no \"nope\"", [] { (void)zeros({2}, {.device = "nope"}); });
+  expect_error_here(device, "there is no \"nope\"", [] { (void)ones({2}).to("nope"); });
 }
 
 TEST(Hostile, axes_say_of_what) {
   const auto index = ErrorKind::index;
-  expect_error(index, "transpose: axis 2 is outside the 2 axes of f32[2,3]; give one from -2 to 1",
-               [] {
-                 (void)ones({2, 3}).transpose(0, 2);
-               });
-  expect_error(index, "squeeze: axis 1 is outside the 0 axes of f32[]; it is a single number",
-               [] { (void)ones({}).squeeze(1); });
+  expect_error_here(
+      index, "transpose: axis 2 is outside the 2 axes of f32[2,3]; give one from -2 to 1", [] {
+        (void)ones({2, 3}).transpose(0, 2);
+      });
+  expect_error_here(index, "squeeze: axis 1 is outside the 0 axes of f32[]; it is a single number",
+                    [] { (void)ones({}).squeeze(1); });
 }
 
 TEST(SingleNumbers, have_one_axis_for_those_who_name_it) {

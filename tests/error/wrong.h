@@ -22,8 +22,7 @@ inline void expect_errors(const std::vector<Wrong>& list, Site site = Site::here
     SCOPED_TRACE("wanted: " + wrong.words[0]);
     const std::string message = message_of(wrong.kind, wrong.act);
     for (const std::string& word : wrong.words) expect_words(message, word);
-    expect_words(message, std::string(" (at ") + site.file + ":");
-    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    expect_place(message, site);
   }
 }
 

@@ -4,25 +4,20 @@
 namespace fornax {
 namespace {
 
-// Each message names this file: the line that the user wrote.
-void expect_error(ErrorKind kind, const std::string& words, FunctionRef<void()> act) {
-  const std::string message = message_of(kind, act);
-  expect_words(message, words);
-  expect_words(message, "tests/grad/errors.cpp:");
-}
-
 Many same(const Many& in) { return in; }
 
 TEST_ON_DEVICES(GradErrors, of_empty_functions) {
   const Tensor x = tracked({1, 2}, device);
   const auto value = ErrorKind::value;
-  expect_error(value, "mine: the op has no forward", [&] { (void)CustomOp{"mine", {}, {}}({x}); });
+  expect_error_here(value, "mine: the op has no forward", [&] {
+    (void)CustomOp{"mine", {}, {}}({x});
+  });
   const CustomOp forward_only{"mine", [](const Many& in) { return Many{in[0] * 2}; }, {}};
   expect_values(forward_only({x})[0], {2, 4});
-  expect_error(value, "mine: the op has no backward",
-               [&] { forward_only({x})[0].sum().backward(); });
-  expect_error(value, "on_gradient: the hook is empty", [&] { on_gradient(x, {}); });
-  expect_error(value, "checkpoint: the function is empty", [&] { (void)checkpoint({})({x}); });
+  expect_error_here(value, "mine: the op has no backward",
+                    [&] { forward_only({x})[0].sum().backward(); });
+  expect_error_here(value, "on_gradient: the hook is empty", [&] { on_gradient(x, {}); });
+  expect_error_here(value, "checkpoint: the function is empty", [&] { (void)checkpoint({})({x}); });
   (x * 2).sum().backward();
   expect_values(x.grad(), {2, 2});
 }
@@ -30,11 +25,11 @@ TEST_ON_DEVICES(GradErrors, of_empty_functions) {
 TEST_ON_DEVICES(GradErrors, of_what_hooks_return) {
   const Tensor x = tracked({1, 2}, device), y = x * 3, z = x * 3;
   on_gradient(y, [](const Tensor& g) { return cat({g, g}); });
-  expect_error(ErrorKind::shape, "the hook returned f32[4] for a gradient that is f32[2]",
-               [&] { y.sum().backward(); });
+  expect_error_here(ErrorKind::shape, "the hook returned f32[4] for a gradient that is f32[2]",
+                    [&] { y.sum().backward(); });
   on_gradient(z, [](const Tensor& g) { return g.cast(DType::f64); });
-  expect_error(ErrorKind::shape, "the hook returned f64[2] for a gradient that is f32[2]",
-               [&] { z.sum().backward(); });
+  expect_error_here(ErrorKind::shape, "the hook returned f64[2] for a gradient that is f32[2]",
+                    [&] { z.sum().backward(); });
   EXPECT_FALSE(x.grad().defined());
 }
 
@@ -65,12 +60,12 @@ TEST_ON_DEVICES(GradErrors, within_functions_name_their_own_op_and_line) {
     return Many{g[0].reshape({7})};
   };
   const CustomOp forward{"mine", wrong, gradient}, backward{"mine", same, gradient};
-  expect_error(ErrorKind::shape, "matmul: ", [&] { (void)forward({x}); });
-  expect_error(ErrorKind::shape, "reshape: ", [&] { backward({x})[0].sum().backward(); });
-  expect_error(ErrorKind::shape, "matmul: ", [&] { (void)checkpoint(wrong)({x}); });
+  expect_error_here(ErrorKind::shape, "matmul: ", [&] { (void)forward({x}); });
+  expect_error_here(ErrorKind::shape, "reshape: ", [&] { backward({x})[0].sum().backward(); });
+  expect_error_here(ErrorKind::shape, "matmul: ", [&] { (void)checkpoint(wrong)({x}); });
   const Tensor y = x * 3;
   on_gradient(y, [](const Tensor& g) { return g.reshape({7}); });
-  expect_error(ErrorKind::shape, "reshape: ", [&] { y.sum().backward(); });
+  expect_error_here(ErrorKind::shape, "reshape: ", [&] { y.sum().backward(); });
   (x * 2).sum().backward();
   expect_values(x.grad(), {2, 2});
 }
